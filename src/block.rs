@@ -1,0 +1,332 @@
+//! A file's block, the reference count in it, and the two kinds of reference that own a share.
+//!
+//! Every handle on a file is counted once: either in the file's own counter `rc` or in the word of
+//! a slot that the file sits in. A slot is worth [`BIAS`] in `rc`. At every moment
+//!
+//! > handles = rc − BIAS · slots + Σ counts of these slots          (invariant I1)
+//!
+//! where a [`SlotRef`] taken out of a slot still stands for that slot, with its count.
+
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use alloc::boxed::Box;
+
+use crate::geometry::{ADDRESS_BITS, BIAS};
+use crate::sync::{AtomicUsize, Ordering};
+
+/// A file as it lies in memory. At least 8-aligned: the three low bits of its address are free for
+/// a slot's flags. Not more: malloc serves over-aligned blocks at a third of the speed.
+#[repr(C, align(8))]
+pub(crate) struct Block<T> {
+    rc: AtomicUsize,
+    value: T,
+}
+
+/// The address of a block with the bits beyond [`ADDRESS_BITS`] restored.
+#[inline(always)]
+pub(crate) fn canonical(address: usize) -> usize {
+    const SPARE: u32 = usize::BITS - ADDRESS_BITS;
+    if cfg!(target_os = "none") {
+        // A kernel lives in the upper half: sign-extend.
+        ((address << SPARE) as isize >> SPARE) as usize
+    } else {
+        address << SPARE >> SPARE
+    }
+}
+
+/// An owned reference to a file: `'static`, one word, like an `Arc`.
+///
+/// It is what a table stores and what [`remove`](crate::FdTable::remove) gives back. It keeps the
+/// file alive when the fd is closed; whoever drops the last reference runs the destructor, there
+/// and then. Operations that take a file accept a plain `T` as well.
+///
+/// Clone: one relaxed read-modify-write. Drop: one, or none for the last reference. Wait-free.
+pub struct OwnedRef<T> {
+    /// Invariant I2: a handle counted as I1 says; so the block is alive.
+    block: NonNull<Block<T>>,
+}
+
+// SAFETY: as `Arc`: references on several threads give `&T` to each (T: Sync), and the last one
+// drops the value where it is (T: Send).
+unsafe impl<T: Send + Sync> Send for OwnedRef<T> {}
+// SAFETY: as above; `&OwnedRef` can be cloned.
+unsafe impl<T: Send + Sync> Sync for OwnedRef<T> {}
+
+impl<T> OwnedRef<T> {
+    /// Moves `value` to the heap.
+    ///
+    /// # Panics
+    /// If the allocator hands out an address that does not fit 48 bits, which no allocator of a
+    /// 64-bit system does unasked; [`try_new`](Self::try_new) returns the value instead.
+    ///
+    /// When memory is exhausted this aborts, as `Box::new` does.
+    pub fn new(value: T) -> Self {
+        match Self::adopt(Box::new(Block { rc: AtomicUsize::new(1), value })) {
+            Ok(file) => file,
+            Err(_) => panic!("a file's address must fit {ADDRESS_BITS} bits"),
+        }
+    }
+
+    /// As [`new`](Self::new), without an abort or a panic.
+    ///
+    /// # Errors
+    /// The value itself comes back when there is no memory for it.
+    pub fn try_new(value: T) -> Result<Self, T> {
+        let layout = core::alloc::Layout::new::<Block<T>>();
+        // SAFETY: the layout's size is not zero, a block holds a counter.
+        let memory = unsafe { alloc::alloc::alloc(layout) }.cast::<Block<T>>();
+        if memory.is_null() {
+            return Err(value);
+        }
+        // SAFETY: `memory` was just allocated with the layout of a block.
+        unsafe { memory.write(Block { rc: AtomicUsize::new(1), value }) };
+        // SAFETY: `memory` holds a block, was allocated as a box would be, and is owned by nobody.
+        Self::adopt(unsafe { Box::from_raw(memory) })
+    }
+
+    fn adopt(block: Box<Block<T>>) -> Result<Self, T> {
+        let block = NonNull::from(Box::leak(block));
+        if canonical(block.addr().get()) != block.addr().get() {
+            // SAFETY: leaked above, and not shared yet.
+            return Err(unsafe { Box::from_raw(block.as_ptr()) }.value);
+        }
+        Ok(OwnedRef { block })
+    }
+
+    /// The value, if this is the only reference and no fd refers to the file.
+    ///
+    /// # Errors
+    /// The reference itself comes back if there are others.
+    pub fn try_into_inner(self) -> Result<T, Self> {
+        // Acquire pairs with the Release of every debit and credit: all other holders' uses of the
+        // value lie before. Anything but 1: others hold it, nothing has changed.
+        if self.rc().load(Ordering::Acquire) != 1 {
+            return Err(self);
+        }
+        let this = ManuallyDrop::new(self);
+        // SAFETY: by I1 and I3 this was the only handle and no slot holds the file: no one else can
+        // reach the block, and `ManuallyDrop` keeps our own drop from it.
+        Ok(unsafe { Box::from_raw(this.block.as_ptr()) }.value)
+    }
+
+    /// Whether both are references to one file.
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        this.block == other.block
+    }
+
+    /// The block, whose count passes to the caller.
+    #[inline(always)]
+    pub(crate) fn into_block(self) -> NonNull<Block<T>> {
+        ManuallyDrop::new(self).block
+    }
+
+    /// # Safety
+    /// The caller passes on one counted handle (I2).
+    #[inline(always)]
+    pub(crate) unsafe fn from_block(block: NonNull<Block<T>>) -> Self {
+        OwnedRef { block }
+    }
+
+    #[inline(always)]
+    pub(crate) fn block(&self) -> NonNull<Block<T>> {
+        self.block
+    }
+
+    #[inline(always)]
+    fn rc(&self) -> &AtomicUsize {
+        // SAFETY: the block is alive by I2.
+        unsafe { &(*self.block.as_ptr()).rc }
+    }
+
+    /// Moves `k` handles from a slot's count to the file: half of a transfer, see `Slot::acquire`.
+    pub(crate) fn credit(&self, k: usize) {
+        // Relaxed: the slot's compare-and-swap that follows is what publishes it.
+        self.rc().fetch_add(k, Ordering::Relaxed);
+    }
+
+    /// Takes back what `credit` added. The caller's own handle keeps the count from reaching 0.
+    pub(crate) fn undo_credit(&self, k: usize) {
+        // Relaxed: nothing is handed over, the sum is what it was before.
+        self.rc().fetch_sub(k, Ordering::Relaxed);
+    }
+}
+
+impl<T> Deref for OwnedRef<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the block is alive by I2, and only shared references to its value exist.
+        unsafe { &(*self.block.as_ptr()).value }
+    }
+}
+
+impl<T> Clone for OwnedRef<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // Relaxed: the new handle comes from one that keeps the file alive; as `Arc`.
+        self.rc().fetch_add(1, Ordering::Relaxed);
+        OwnedRef { block: self.block }
+    }
+}
+
+impl<T> Drop for OwnedRef<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // The last reference needs no read-modify-write: by I1 and I3, 1 means that no slot holds
+        // the file and no one else a handle, so no one can change it. Acquire pairs with the Release
+        // of the others' debits and credits: their uses lie before the destructor. A stale value
+        // other than 1 only leads to the subtraction.
+        //
+        // AcqRel on that: Release, our uses lie before the destructor whoever runs it; Acquire, if it
+        // is we, the others' do.
+        if self.rc().load(Ordering::Acquire) == 1 || self.rc().fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: the last handle, and no slot (I1): the block is ours alone.
+            unsafe { destroy(self.block) };
+        }
+    }
+}
+
+impl<T> From<T> for OwnedRef<T> {
+    fn from(value: T) -> Self {
+        OwnedRef::new(value)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for OwnedRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> AsRef<T> for OwnedRef<T> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+/// The reference that a slot owns: `BIAS` in the file's counter, and the count of handles that
+/// were given out through the slot and not counted in the file yet.
+///
+/// On its way into a slot the count is 0; a slot that is emptied gives it back with the count it
+/// had. Until it is dropped or converted it stands for the slot in I1, so the file stays alive: the
+/// flush hook runs through it.
+pub(crate) struct SlotRef<T> {
+    block: NonNull<Block<T>>,
+    count: usize,
+}
+
+// SAFETY: as `OwnedRef`.
+unsafe impl<T: Send + Sync> Send for SlotRef<T> {}
+
+impl<T> SlotRef<T> {
+    /// # Safety
+    /// The caller passes on `BIAS` of `block`'s counter, and `count` handles not counted there.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(block: NonNull<Block<T>>, count: usize) -> Self {
+        SlotRef { block, count }
+    }
+
+    /// The block, for a slot that takes over its `BIAS`.
+    #[inline(always)]
+    pub(crate) fn into_block(self) -> NonNull<Block<T>> {
+        debug_assert_eq!(self.count, 0);
+        ManuallyDrop::new(self).block
+    }
+
+    /// One more slot reference to the same file.
+    ///
+    /// # Safety
+    /// A slot that holds the file must keep it until this returns.
+    pub(crate) unsafe fn duplicate(block: NonNull<Block<T>>) -> Self {
+        // SAFETY: the block is alive, a slot holds it.
+        let rc = unsafe { &(*block.as_ptr()).rc };
+        // Relaxed: as a clone.
+        rc.fetch_add(BIAS, Ordering::Relaxed);
+        SlotRef { block, count: 0 }
+    }
+
+    #[inline(always)]
+    fn rc(&self) -> &AtomicUsize {
+        // SAFETY: the block is alive, it holds our BIAS.
+        unsafe { &(*self.block.as_ptr()).rc }
+    }
+
+    /// What the counter gains when the slot's BIAS goes and its count comes; negative, wrapping.
+    #[inline(always)]
+    fn balance(&self) -> usize {
+        self.count.wrapping_sub(BIAS)
+    }
+
+    /// Whether nobody else holds the file. By I1 and I3 this can't be so while another slot has it.
+    #[inline(always)]
+    fn is_unique(&self) -> bool {
+        // Acquire pairs with the Release of debits, credits and give-backs: their uses lie before
+        // what we do to the file. A stale value only costs the read-modify-write.
+        self.rc().load(Ordering::Acquire).wrapping_add(self.balance()) == 0
+    }
+
+    /// Turns the slot's share into a handle.
+    #[inline]
+    pub(crate) fn into_owned(self) -> OwnedRef<T> {
+        if self.is_unique() {
+            // Relaxed: nobody else can reach the counter.
+            self.rc().store(1, Ordering::Relaxed);
+        } else {
+            // AcqRel as a credit, see `drop`. Our handle keeps the sum above 0.
+            self.rc().fetch_add(self.balance().wrapping_add(1), Ordering::AcqRel);
+        }
+        OwnedRef { block: ManuallyDrop::new(self).block }
+    }
+}
+
+impl<T> From<OwnedRef<T>> for SlotRef<T> {
+    #[inline]
+    fn from(file: OwnedRef<T>) -> Self {
+        // Acquire, not only to decide: the store ends the release sequence of earlier debits, so
+        // their uses must come to lie before ours; the slot publishes both.
+        if file.rc().load(Ordering::Acquire) == 1 {
+            // Relaxed: the only handle, and no slot (I1, I3): nobody else can reach the counter.
+            file.rc().store(BIAS, Ordering::Relaxed);
+        } else {
+            // Relaxed: as a clone.
+            file.rc().fetch_add(BIAS - 1, Ordering::Relaxed);
+        }
+        SlotRef { block: file.into_block(), count: 0 }
+    }
+}
+
+impl<T> Deref for SlotRef<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the block is alive, it holds our BIAS; only shared references exist.
+        unsafe { &(*self.block.as_ptr()).value }
+    }
+}
+
+impl<T> Drop for SlotRef<T> {
+    #[inline]
+    fn drop(&mut self) {
+        let balance = self.balance();
+        // AcqRel on the credit: Release, what was done through our slot lies before the destructor
+        // whoever runs it; Acquire, if it is we, the others' uses do.
+        if self.is_unique()
+            || self.rc().fetch_add(balance, Ordering::AcqRel).wrapping_add(balance) == 0
+        {
+            // SAFETY: no handle and no slot is left (I1): the block is ours alone.
+            unsafe { destroy(self.block) };
+        }
+    }
+}
+
+/// # Safety
+/// No handle on the block and no slot with it is left.
+unsafe fn destroy<T>(block: NonNull<Block<T>>) {
+    // SAFETY: made by `OwnedRef::adopt` from a box; the caller is the last to know it.
+    drop(unsafe { Box::from_raw(block.as_ptr()) });
+}

@@ -1,0 +1,83 @@
+//! Every size the table is built from; tiny under loom, so that growth, full words and the
+//! tree's upper levels are reached within a few operations.
+
+pub(crate) use sizes::*;
+
+#[cfg(not(all(loom, feature = "loom")))]
+mod sizes {
+    /// Numbers in one bitmap word, and slots in the inline first region.
+    pub(crate) const WORD: usize = 64;
+    /// Elements in the first bin of a [`Segments`](crate::segments::Segments).
+    pub(crate) const FIRST_BIN: usize = 64;
+    /// Bins longer than this are made of pieces, found through a directory.
+    pub(crate) const DIRECT: usize = 512;
+    /// Bins for the slots: fds up to `MAX_CEILING`.
+    pub(crate) const SLOT_BINS: usize = 26;
+    /// Bins for levels 0 to 3 of the tree of full words.
+    pub(crate) const LEVEL_BINS: [usize; 4] = [20, 14, 8, 2];
+    /// Words in level 4, the top of the tree.
+    pub(crate) const TOP: usize = 2;
+    /// A lookup that finds this count in a slot moves the count to the file.
+    pub(crate) const TRANSFER_AT: usize = 1 << 14;
+    /// Largest `max` a table can have: the largest multiple of `WORD` in an `i32`.
+    pub(crate) const MAX_CEILING: u32 = i32::MAX as u32 & !(WORD as u32 - 1);
+    /// Linux' default for `/proc/sys/fs/nr_open`.
+    pub(crate) const MAX_DEFAULT: u32 = 1 << 20;
+
+    /// Where a number's slot lies inside its group of 64.
+    ///
+    /// A group is eight 64-byte lines of eight slots. Consecutive numbers land on different
+    /// 128-byte pairs of lines (the unit that the hardware prefetches), so that threads at
+    /// work on neighbouring fds do not write to one line.
+    #[inline(always)]
+    pub(crate) const fn spread(within: usize) -> usize {
+        let line = ((within & 3) << 1) | ((within >> 2) & 1);
+        line << 3 | within >> 3
+    }
+}
+
+#[cfg(all(loom, feature = "loom"))]
+mod sizes {
+    pub(crate) const WORD: usize = 2;
+    pub(crate) const FIRST_BIN: usize = 2;
+    pub(crate) const DIRECT: usize = 2;
+    pub(crate) const SLOT_BINS: usize = 3;
+    pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
+    pub(crate) const TOP: usize = 1;
+    pub(crate) const TRANSFER_AT: usize = 2;
+    pub(crate) const MAX_CEILING: u32 = 8;
+    pub(crate) const MAX_DEFAULT: u32 = 8;
+
+    pub(crate) const fn spread(within: usize) -> usize {
+        within
+    }
+}
+
+/// log2 of `WORD`.
+pub(crate) const WORD_LOG: u32 = WORD.ilog2();
+/// Levels of the tree, the top one included.
+pub(crate) const LEVELS: usize = LEVEL_BINS.len() + 1;
+/// A word with every number taken.
+pub(crate) const FULL: u64 = below(WORD as u64);
+
+/// Bits of a slot word that hold the file's address; the rest, above, is the count.
+pub(crate) const ADDRESS_BITS: u32 = 48;
+/// Largest count a slot word can hold.
+pub(crate) const COUNT_MAX: usize = usize::MAX >> ADDRESS_BITS;
+/// What a file's own counter holds for each slot the file sits in.
+pub(crate) const BIAS: usize = 1 << 20;
+
+/// The `n` lowest bits set; all of a word's for `n >= WORD`.
+#[inline(always)]
+pub(crate) const fn below(n: u64) -> u64 {
+    if n >= WORD as u64 { u64::MAX >> (64 - WORD) } else { (1 << n) - 1 }
+}
+
+static_assertions::const_assert!(WORD.is_power_of_two() && WORD <= 64);
+static_assertions::const_assert!(FIRST_BIN.is_power_of_two() && DIRECT >= FIRST_BIN);
+static_assertions::const_assert!(
+    MAX_DEFAULT <= MAX_CEILING && (MAX_CEILING as usize).is_multiple_of(WORD)
+);
+// A file still in a slot must never look unreferenced: see invariant I3 of the design page.
+static_assertions::const_assert!(BIAS > 2 * COUNT_MAX);
+static_assertions::const_assert!(TRANSFER_AT < COUNT_MAX / 2);

@@ -1,0 +1,286 @@
+//! Address-stable, grow-only storage: element `i` of a sparse array that never moves.
+//!
+//! Elements lie in bins that double in size. A small bin is one allocation; a large one is a
+//! directory of pieces of about the square root of its length, so that a lone high index costs a
+//! directory and one piece. Whatever is missing is allocated by whoever needs it first and
+//! published by one compare-and-swap; a racing loser frees its own. Nothing is freed or moved
+//! before the whole is dropped, so a reader needs no protection at all.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::ops::Range;
+use core::ptr::{NonNull, null_mut, slice_from_raw_parts_mut};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::error::OutOfMemory;
+use crate::geometry::{DIRECT, FIRST_BIN};
+use crate::sync::{AtomicPtr, ForUpdate as _, Ordering};
+
+pub(crate) struct Segments<E, const BINS: usize> {
+    /// Null, or a bin's first element (`len <= DIRECT`), or its directory's first entry.
+    bins: [AtomicPtr<()>; BINS],
+    owns: PhantomData<Box<[E]>>,
+}
+
+/// One entry of a large bin's directory: null, or a piece's first element.
+type Entry<E> = AtomicPtr<E>;
+
+/// Which bin, of what shape.
+#[derive(Clone, Copy)]
+struct Bin(usize);
+
+impl Bin {
+    #[inline(always)]
+    fn of(index: usize) -> Bin {
+        Bin(((index | (FIRST_BIN - 1)).ilog2() - (FIRST_BIN.ilog2() - 1)) as usize)
+    }
+
+    #[inline(always)]
+    const fn start(self) -> usize {
+        if self.0 == 0 { 0 } else { FIRST_BIN << (self.0 - 1) }
+    }
+
+    #[inline(always)]
+    const fn len(self) -> usize {
+        if self.0 == 0 { FIRST_BIN } else { FIRST_BIN << (self.0 - 1) }
+    }
+
+    #[inline(always)]
+    fn is_direct(self) -> bool {
+        self.len() <= DIRECT
+    }
+
+    /// log2 of the length of one piece.
+    #[inline(always)]
+    fn piece_log(self) -> u32 {
+        if self.is_direct() {
+            self.len().ilog2()
+        } else {
+            self.len().ilog2().div_ceil(2).max(DIRECT.ilog2())
+        }
+    }
+
+    fn pieces(self) -> usize {
+        self.len() >> self.piece_log()
+    }
+}
+
+impl<E, const BINS: usize> Segments<E, BINS> {
+    pub(crate) fn new() -> Self {
+        Segments { bins: core::array::from_fn(|_| AtomicPtr::default()), owns: PhantomData }
+    }
+
+    /// The largest index that can ever have storage.
+    pub(crate) const LAST_INDEX: usize = Bin(BINS - 1).start() + Bin(BINS - 1).len() - 1;
+
+    /// The element, if it has storage. Wait-free: two loads at most.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&E> {
+        // SAFETY: `find` points to an initialized element, never freed while `self` lives.
+        self.find(index).map(|element| unsafe { element.as_ref() })
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut E> {
+        // SAFETY: as in `get`; elements are reached only through `self`, borrowed exclusively.
+        self.find(index).map(|mut element| unsafe { element.as_mut() })
+    }
+
+    #[inline(always)]
+    fn find(&self, index: usize) -> Option<NonNull<E>> {
+        let bin = Bin::of(index);
+        // Acquire, also on the entry: pairs with the Release of `publish`, the elements are
+        // initialized. Null: not allocated yet, or not seen yet, which is as good.
+        let base = NonNull::new(self.bins.get(bin.0)?.load(Ordering::Acquire))?;
+        let offset = index - bin.start();
+        if bin.is_direct() {
+            // SAFETY: a direct bin points to `len` elements, and `offset < len` by `Bin::of`.
+            return Some(unsafe { base.cast::<E>().add(offset) });
+        }
+        // SAFETY: a large bin points to `pieces` entries, and `offset < len`.
+        let entry = unsafe { base.cast::<Entry<E>>().add(offset >> bin.piece_log()) };
+        // SAFETY: the entry is initialized, and never freed while `self` lives.
+        let piece = NonNull::new(unsafe { entry.as_ref() }.load(Ordering::Acquire))?;
+        // SAFETY: an entry points to one piece, of this length.
+        Some(unsafe { piece.add(offset & ((1 << bin.piece_log()) - 1)) })
+    }
+
+    /// The indices that get their storage together with `index`.
+    pub(crate) fn piece(index: usize) -> Range<usize> {
+        let bin = Bin::of(index);
+        let start = bin.start() + ((index - bin.start()) >> bin.piece_log() << bin.piece_log());
+        start..start + (1 << bin.piece_log())
+    }
+
+    /// The indices around `index` that lack storage together with it: its piece, or the whole bin
+    /// if not even a directory is there. Sweeps skip by it.
+    fn gap(&self, index: usize) -> Range<usize> {
+        let bin = Bin::of(index);
+        // Acquire: as in `get`; only null or not matters.
+        if bin.0 < BINS && !self.bins[bin.0].load(Ordering::Acquire).is_null() {
+            return Self::piece(index);
+        }
+        bin.start()..bin.start() + bin.len()
+    }
+
+    /// The index of the first element at or after `index` that has storage.
+    pub(crate) fn next_present(&self, mut index: usize) -> Option<usize> {
+        while Bin::of(index).0 < BINS {
+            if self.get(index).is_some() {
+                return Some(index);
+            }
+            index = self.gap(index).end;
+        }
+        None
+    }
+
+    /// The index of the last element at or before `index` that has storage.
+    pub(crate) fn previous_present(&self, mut index: usize) -> Option<usize> {
+        loop {
+            if self.get(index).is_some() {
+                return Some(index);
+            }
+            index = self.gap(index).start.checked_sub(1)?;
+        }
+    }
+}
+
+impl<E: Default, const BINS: usize> Segments<E, BINS> {
+    /// Gives the element storage. Returns the bytes that were added, 0 if it had some.
+    ///
+    /// Lock-free; allocates, so never called under the lock. On failure nothing has changed.
+    #[cold]
+    pub(crate) fn ensure(&self, index: usize) -> Result<usize, OutOfMemory> {
+        let bin = Bin::of(index);
+        let Some(base) = self.bins.get(bin.0) else { return Err(OutOfMemory) };
+        if bin.is_direct() {
+            return Ok(publish::<E, ()>(base, bin.len())?.1);
+        }
+        let (directory, directory_bytes) = publish::<Entry<E>, ()>(base, bin.pieces())?;
+        let at = (index - bin.start()) >> bin.piece_log();
+        // SAFETY: the directory has `pieces` entries, and `index - start < len`.
+        let entry = unsafe { directory.add(at) };
+        // SAFETY: the entry is initialized, and never freed while `self` lives.
+        let entry = unsafe { entry.as_ref() };
+        let (_, piece_bytes) = publish::<E, E>(entry, 1 << bin.piece_log())?;
+        Ok(directory_bytes + piece_bytes)
+    }
+}
+
+/// Makes `cell` point to `len` fresh elements unless it points to some already.
+fn publish<E: Default, P>(
+    cell: &AtomicPtr<P>,
+    len: usize,
+) -> Result<(NonNull<E>, usize), OutOfMemory> {
+    // Acquire, also on failure below: pairs with the Release of another thread's publication.
+    if let Some(present) = NonNull::new(cell.load_for_update(Ordering::Acquire)) {
+        return Ok((present.cast(), 0));
+    }
+    let mut fresh = Vec::new();
+    fresh.try_reserve_exact(len).map_err(|_| OutOfMemory)?;
+    fresh.extend((0..len).map(|_| E::default()));
+    let fresh = Box::leak(fresh.into_boxed_slice());
+    let first = NonNull::from(&mut *fresh).cast::<E>();
+    // Release: the elements are initialized before anyone can follow the pointer.
+    match cell.compare_exchange(
+        null_mut(),
+        first.cast::<P>().as_ptr(),
+        Ordering::Release,
+        Ordering::Acquire,
+    ) {
+        Ok(_) => Ok((first, len * size_of::<E>())),
+        Err(winner) => {
+            // SAFETY: leaked above, never published.
+            unsafe { free(first, len) };
+            // SAFETY: the exchange failed because the cell was not null, and cells never go back.
+            Ok((unsafe { NonNull::new_unchecked(winner) }.cast(), 0))
+        }
+    }
+}
+
+/// # Safety
+/// `first` and `len` are those of a boxed slice that nobody else knows of.
+unsafe fn free<E>(first: NonNull<E>, len: usize) {
+    // SAFETY: by the caller.
+    drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(first.as_ptr(), len)) });
+}
+
+impl<E, const BINS: usize> Drop for Segments<E, BINS> {
+    fn drop(&mut self) {
+        for (number, base) in self.bins.iter().enumerate() {
+            let bin = Bin(number);
+            // Acquire, also below: the publication may have been another thread's. `&mut self`
+            // says that there will be no more.
+            let Some(base) = NonNull::new(base.load(Ordering::Acquire)) else { continue };
+            if bin.is_direct() {
+                // SAFETY: published by `ensure` as `len` elements; `&mut self`: no one else is here.
+                unsafe { free(base.cast::<E>(), bin.len()) };
+                continue;
+            }
+            let directory = base.cast::<Entry<E>>();
+            for at in 0..bin.pieces() {
+                // SAFETY: the directory has `pieces` entries.
+                let entry = unsafe { directory.add(at) };
+                // SAFETY: the entry is initialized.
+                let entry = unsafe { entry.as_ref() };
+                if let Some(piece) = NonNull::new(entry.load(Ordering::Acquire)) {
+                    // SAFETY: published by `ensure` as one piece; no one else is here.
+                    unsafe { free(piece, 1 << bin.piece_log()) };
+                }
+            }
+            // SAFETY: published by `ensure` as `pieces` entries; no one else is here.
+            unsafe { free(directory, bin.pieces()) };
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::AtomicU64;
+
+    #[test]
+    fn bins_tile_the_indices() {
+        let mut next = 0;
+        for number in 0..20 {
+            let bin = Bin(number);
+            assert_eq!(bin.start(), next);
+            assert_eq!(Bin::of(next).0, number);
+            assert_eq!(Bin::of(next + bin.len() - 1).0, number);
+            assert_eq!(bin.pieces() << bin.piece_log(), bin.len());
+            next += bin.len();
+        }
+    }
+
+    #[test]
+    fn elements_do_not_move_and_only_what_is_asked_for_is_allocated() {
+        let segments = Segments::<AtomicU64, 20>::new();
+        assert!(segments.get(0).is_none());
+        assert_eq!(segments.next_present(0), None);
+        let mut seen = Vec::new();
+        for index in [0, 63, 64, 127, 128, 511, 512, 1023, 1024, 5000, (1 << 20) - 1] {
+            segments.ensure(index).unwrap();
+            assert_eq!(segments.ensure(index).unwrap(), 0);
+            let element = segments.get(index).unwrap();
+            element.store(index as u64, Ordering::Relaxed);
+            seen.push((index, element));
+        }
+        for (index, element) in seen {
+            assert!(core::ptr::eq(element, segments.get(index).unwrap()));
+            assert_eq!(element.load(Ordering::Relaxed), index as u64);
+        }
+        assert!(segments.get(2048).is_none());
+        assert_eq!(segments.next_present(2048), Some(4096 + 512));
+        assert_eq!(segments.previous_present(4096 + 511), Some(2047));
+        assert!(segments.get(1 << 25).is_none());
+        assert!(segments.ensure(1 << 30).is_err());
+    }
+
+    #[test]
+    fn a_lone_high_element_is_cheap() {
+        let segments = Segments::<AtomicU64, 26>::new();
+        assert!(segments.ensure((1 << 20) - 1).unwrap() <= 16 << 10);
+    }
+}

@@ -1,0 +1,229 @@
+//! Operations on many file descriptors: close a range, those with a flag, or all.
+//!
+//! The files of a word are taken out in one section under the lock, then flushed and dropped outside
+//! of it. A panic of the user's code does not keep the rest from being closed.
+
+use crate::block::SlotRef;
+use crate::error::CloseRangeError;
+use crate::fd::{CloseRange, FdFlags};
+use crate::geometry::{FULL, WORD, WORD_LOG, below};
+use crate::numbers::Upper;
+use crate::slot::Obstacle;
+use crate::states::Bits;
+use crate::table::FdTable;
+
+/// Numbers `first ..= last`, and the flags that an fd must have to be meant.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) only: FdFlags,
+}
+
+impl Selection {
+    /// Nothing.
+    pub(crate) const NONE: Selection = Selection { first: 1, last: 0, only: FdFlags::empty() };
+
+    pub(crate) fn all(only: FdFlags) -> Self {
+        Selection { first: 0, last: u32::MAX, only }
+    }
+
+    /// What a `close_range` call means: one range, or the two sides of one.
+    pub(crate) fn parse(
+        first: u32,
+        last: u32,
+        how: CloseRange,
+    ) -> Result<[Option<Selection>; 2], CloseRangeError> {
+        if first > last || !CloseRange::all().contains(how) {
+            return Err(CloseRangeError::InvalidArgument);
+        }
+        let only = if how.contains(CloseRange::CLOEXEC_ONLY) {
+            FdFlags::CLOEXEC
+        } else {
+            FdFlags::empty()
+        };
+        if !how.contains(CloseRange::EXCEPT) {
+            return Ok([Some(Selection { first, last, only }), None]);
+        }
+        let below = first.checked_sub(1).map(|last| Selection { first: 0, last, only });
+        let above = last.checked_add(1).map(|first| Selection { first, last: u32::MAX, only });
+        Ok([below, above])
+    }
+
+    pub(crate) fn contains(&self, fd: u32, flags: FdFlags) -> bool {
+        (self.first..=self.last).contains(&fd) && flags.contains(self.only)
+    }
+
+    /// The selected numbers of a word.
+    pub(crate) fn mask(&self, index: usize) -> u64 {
+        let start = (index << WORD_LOG) as u64;
+        let up_to = |fd: u64| below(fd.saturating_sub(start));
+        up_to(u64::from(self.last) + 1) & !up_to(self.first.into())
+    }
+
+    /// The words that the selection reaches into, beyond the first.
+    fn first_upper_word(&self) -> usize {
+        (self.first as usize >> WORD_LOG).max(1)
+    }
+
+    fn last_word(&self) -> usize {
+        self.last as usize >> WORD_LOG
+    }
+}
+
+impl<T> FdTable<T> {
+    /// Closes what is selected, in ascending order.
+    pub(crate) fn close_selected(&self, selection: Selection) {
+        let mut panics = Panics::default();
+        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+            if let Some(file) = self.take_first(self.slots.first(fd), selection.only) {
+                self.next_fd.release(1 << fd);
+                self.finish(file, &mut panics);
+            }
+        }
+        let mut index = selection.first_upper_word();
+        while let Some((at, files)) = self.take_next_word(index, selection) {
+            files.into_iter().flatten().for_each(|file| self.finish(file, &mut panics));
+            index = at + 1;
+        }
+        panics.resume();
+    }
+
+    /// Closes everything, from the highest down.
+    pub(crate) fn close_all_down(&self) {
+        let mut panics = Panics::default();
+        for numbers in self.slots.words_down() {
+            let index = numbers.start as usize >> WORD_LOG;
+            if index > 0 {
+                let files = {
+                    let mut upper = self.lock.lock();
+                    let bits = self.tree.claimed(&upper, index);
+                    self.take_bits(&mut upper, index, bits, FdFlags::empty())
+                };
+                files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
+                continue;
+            }
+            for fd in Bits(self.next_fd.claimed()).rev() {
+                if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
+                    self.next_fd.release(1 << fd);
+                    self.finish(file, &mut panics);
+                }
+            }
+        }
+        panics.resume();
+    }
+
+    /// Takes the selected files out of the first word at or after `index` that has claimed numbers.
+    fn take_next_word(&self, index: usize, selection: Selection) -> Option<(usize, Batch<T>)> {
+        let mut upper = self.lock.lock();
+        let (at, bits) = self.tree.next_word(&upper, index)?;
+        let bits = bits & selection.mask(at);
+        (at <= selection.last_word())
+            .then(|| (at, self.take_bits(&mut upper, at, bits, selection.only)))
+    }
+
+    /// open → free, for the numbers `bits` of an upper word.
+    fn take_bits(&self, upper: &mut Upper, index: usize, bits: u64, only: FdFlags) -> Batch<T> {
+        let mut files = core::array::from_fn(|_| None);
+        let mut taken = 0_u64;
+        for bit in Bits(bits) {
+            let fd = (index << WORD_LOG) as u32 | bit;
+            if let Some(Ok(file)) = self.slots.get(fd).map(|slot| slot.try_take(only)) {
+                files[bit as usize] = Some(file);
+                taken |= 1 << bit;
+            }
+        }
+        if taken != 0 {
+            upper.open -= taken.count_ones() as usize;
+            self.tree.clear(upper, index, taken);
+        }
+        files
+    }
+
+    /// Sets CLOEXEC on what is selected, reserved numbers included.
+    pub(crate) fn flag_selected(&self, selection: Selection) {
+        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+            let slot = self.slots.first(fd);
+            while slot.try_set_cloexec(selection.only) == Err(Obstacle::Marked) {
+                self.wait_for_fork();
+            }
+        }
+        let mut index = selection.first_upper_word();
+        loop {
+            let upper = self.lock.lock();
+            let Some((at, bits)) = self.tree.next_word(&upper, index) else { return };
+            if at > selection.last_word() {
+                return;
+            }
+            for bit in Bits(bits & selection.mask(at)) {
+                if let Some(slot) = self.slots.get((at << WORD_LOG) as u32 | bit) {
+                    // Empty: not one of those selected. Never marked, beyond the first word.
+                    let _ = slot.try_set_cloexec(selection.only);
+                }
+            }
+            index = at + 1;
+        }
+    }
+
+    fn finish(&self, file: SlotRef<T>, panics: &mut Panics) {
+        panics.catch(|| {
+            // Its error is ignored: there is nobody to report it to.
+            let _ = self.flush(&file);
+        });
+        panics.catch(|| drop(file));
+    }
+
+    /// The highest open number, under one hold of the lock for the upper ones.
+    pub(crate) fn find_highest_open(&self) -> Option<u32> {
+        let upper = self.lock.lock();
+        let (mut index, mut highest) = (1, None);
+        while let Some((at, bits)) = self.tree.next_word(&upper, index) {
+            let is_open = |&bit: &u32| {
+                let slot = self.slots.get((at << WORD_LOG) as u32 | bit);
+                slot.is_some_and(|slot| slot.flags().is_some())
+            };
+            if let Some(bit) = Bits(bits).rev().find(is_open) {
+                highest = Some((at << WORD_LOG) as u32 | bit);
+            }
+            index = at + 1;
+        }
+        let is_open = |&fd: &u32| self.slots.first(fd).flags().is_some();
+        highest.or_else(|| Bits(FULL).rev().find(is_open))
+    }
+}
+
+/// The files of one word, each at its place.
+type Batch<T> = [Option<SlotRef<T>>; WORD];
+
+/// The first panic of the user's code, kept until the sweep is done.
+#[derive(Default)]
+pub(crate) struct Panics {
+    #[cfg(feature = "std")]
+    first: Option<alloc::boxed::Box<dyn core::any::Any + Send>>,
+}
+
+impl Panics {
+    #[cfg(feature = "std")]
+    fn catch(&mut self, run: impl FnOnce()) {
+        // The table is consistent at every call of user code, so nothing broken can be observed.
+        if let Err(panic) = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run)) {
+            self.first.get_or_insert(panic);
+        }
+    }
+
+    /// Without `std` a panic can't be caught: it ends the sweep, if it unwinds at all.
+    #[cfg(not(feature = "std"))]
+    fn catch(&mut self, run: impl FnOnce()) {
+        run();
+    }
+
+    /// Lets the panic go on, unless another one is going on already.
+    fn resume(self) {
+        #[cfg(feature = "std")]
+        if let Some(panic) = self.first
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
