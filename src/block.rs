@@ -330,3 +330,50 @@ unsafe fn destroy<T>(block: NonNull<Block<T>>) {
     // SAFETY: made by `OwnedRef::adopt` from a box; the caller is the last to know it.
     drop(unsafe { Box::from_raw(block.as_ptr()) });
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+
+    fn rc<T>(file: &OwnedRef<T>) -> usize {
+        file.rc().load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_slot_reference_and_a_handle_turn_into_each_other() {
+        let live = Arc::new(());
+        let file = OwnedRef::new(Arc::clone(&live));
+        let clone = file.clone();
+        assert_eq!(rc(&file), 2);
+        let placed = SlotRef::from(file);
+        assert_eq!(rc(&clone), BIAS + 1);
+        let file = placed.into_owned();
+        assert_eq!(rc(&clone), 2);
+        drop(clone);
+        assert_eq!(rc(&file), 1);
+        let placed = SlotRef::from(file);
+        assert_eq!(rc(&placed.into_owned()), 1);
+        assert_eq!(Arc::strong_count(&live), 1);
+    }
+
+    #[test]
+    fn the_value_comes_out_only_of_the_last_reference() {
+        let file = OwnedRef::new(7);
+        let clone = file.clone();
+        let file = file.try_into_inner().unwrap_err();
+        drop(clone);
+        assert_eq!(file.try_into_inner().unwrap(), 7);
+        assert_eq!(*OwnedRef::try_new(8).unwrap(), 8);
+    }
+
+    #[test]
+    fn an_over_aligned_file_is_fine() {
+        #[repr(align(256))]
+        struct Page(u8);
+        let file = OwnedRef::try_new(Page(1)).ok().unwrap();
+        assert_eq!(file.0, 1);
+        assert_eq!(core::ptr::from_ref(&*file).addr() % 256, 0);
+    }
+}

@@ -293,3 +293,78 @@ impl Tree {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    /// The tree against a set, at numbers where words, pieces and levels end.
+    #[test]
+    fn the_tree_answers_as_a_set_does() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..if cfg!(miri) { 2 } else { 30 } {
+            let (tree, mut upper) = (Tree::new(), Upper::default());
+            let (mut claimed, mut free) = (BTreeSet::new(), BTreeSet::new());
+            let span: u32 =
+                if cfg!(miri) { 200 } else { [70, 130, 4_200, 5_000, 300_000][random.usize(..5)] };
+            // Full from the start on, so that the levels above count.
+            for fd in 64..span {
+                tree.ensure(fd).unwrap();
+                tree.claim(&mut upper, fd);
+                claimed.insert(fd);
+            }
+            free.extend(span..span + if cfg!(miri) { 300 } else { 10_000 });
+            for _ in 0..if cfg!(miri) { 50 } else { 5_000 } {
+                let start = if random.bool() { 64 } else { random.u32(64..span + 10) };
+                let end = if random.bool() { u32::MAX } else { random.u32(start..span + 20) };
+                let expected = free.range(start..end).next().copied();
+                assert_eq!(tree.find(&mut upper, start..end), expected, "from {start} to {end}");
+                if let Some(fd) = expected.filter(|_| random.bool()) {
+                    tree.ensure(fd).unwrap();
+                    tree.claim(&mut upper, fd);
+                    free.remove(&fd);
+                    claimed.insert(fd);
+                } else if let Some(&fd) = claimed.range(start..).next() {
+                    tree.release(&mut upper, fd);
+                    claimed.remove(&fd);
+                    free.insert(fd);
+                }
+            }
+            let mut index = 1;
+            let mut words = BTreeSet::new();
+            while let Some((at, bits)) = tree.next_word(&upper, index) {
+                words.extend(
+                    (0..64).filter(|bit| bits >> bit & 1 != 0).map(|b| (at * 64 + b) as u32),
+                );
+                index = at + 1;
+            }
+            assert_eq!(words, claimed);
+        }
+    }
+
+    #[test]
+    fn the_largest_number_is_found() {
+        let (tree, mut upper) = (Tree::new(), Upper::default());
+        let last = crate::geometry::MAX_CEILING - 1;
+        assert_eq!(tree.find(&mut upper, last..u32::MAX), Some(last));
+        tree.ensure(last).unwrap();
+        tree.claim(&mut upper, last);
+        assert_eq!(tree.find(&mut upper, last..last + 1), None);
+    }
+
+    #[test]
+    fn several_bits_at_once_or_none() {
+        let word = FirstWord::new();
+        assert_eq!(word.claim_many(0b1011, 2), Some(0b11));
+        assert_eq!(word.claim_many(0b1011, 2), None);
+        assert_eq!(word.claim_many(0b1011, 1), Some(0b1000));
+        assert_eq!(word.claimed(), 0b1011);
+        assert_eq!(word.claim_many(u64::MAX, 0), Some(0));
+        word.release(0b10);
+        assert_eq!(word.claim(u64::MAX), Some(1));
+    }
+}

@@ -273,7 +273,7 @@ mod tests {
         }
         assert!(segments.get(2048).is_none());
         assert_eq!(segments.next_present(2048), Some(4096 + 512));
-        assert_eq!(segments.previous_present(4096 + 511), Some(2047));
+        assert_eq!(segments.previous_present(4096 + 511), Some(1535));
         assert!(segments.get(1 << 25).is_none());
         assert!(segments.ensure(1 << 30).is_err());
     }

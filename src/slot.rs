@@ -369,3 +369,88 @@ impl<T> Drop for Slot<T> {
         debug_assert!(Word(self.0.load(Ordering::Acquire)).block().is_none());
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn slot_with(file: &Arc<()>) -> Slot<Arc<()>> {
+        let slot = Slot::default();
+        slot.fill(OwnedRef::new(Arc::clone(file)).into(), FdFlags::CLOEXEC);
+        slot
+    }
+
+    /// Many more handles than a count can hold: they move to the file.
+    #[test]
+    fn the_count_does_not_overflow() {
+        let file = Arc::new(());
+        let slot = slot_with(&file);
+        let many = if cfg!(miri) { TRANSFER_AT + 10 } else { 300_000 };
+        let handles: Vec<_> = (0..many).map(|_| slot.acquire().unwrap().0).collect();
+        let count = Word(slot.0.load(Ordering::Relaxed)).count();
+        assert!(count <= TRANSFER_AT, "{count}");
+        assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
+        drop(slot.try_take(FdFlags::empty()).unwrap());
+        assert_eq!(Arc::strong_count(&file), 2);
+        drop(handles);
+        assert_eq!(Arc::strong_count(&file), 1);
+    }
+
+    /// Handles that were moved to the file must not be given back to the slot.
+    #[test]
+    fn handles_come_back_after_their_count_was_moved() {
+        let file = Arc::new(());
+        let slot = slot_with(&file);
+        let handles: Vec<_> = (0..=TRANSFER_AT).map(|_| slot.acquire().unwrap().0).collect();
+        for handle in handles {
+            if let Err(handle) = slot.give_back(handle) {
+                drop(handle);
+            }
+        }
+        assert_eq!(Word(slot.0.load(Ordering::Relaxed)).count(), 0);
+        assert_eq!(Arc::strong_count(&file), 2);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
+        assert_eq!(Arc::strong_count(&file), 1);
+    }
+
+    #[test]
+    fn what_is_left_on_an_empty_slot_means_nothing() {
+        let file = Arc::new(());
+        let slot = slot_with(&file);
+        let handle = slot.acquire().unwrap().0;
+        drop(slot.try_take(FdFlags::empty()).unwrap());
+        // A late lookup, between its load and its addition.
+        slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);
+        assert!(slot.acquire().is_none());
+        assert_eq!(slot.flags(), None);
+        assert_eq!(slot.try_take(FdFlags::empty()).err(), Some(Obstacle::Empty));
+        let handle = slot.give_back(handle).unwrap_err();
+        assert_eq!(Arc::strong_count(&file), 2);
+        drop(handle);
+        assert_eq!(Arc::strong_count(&file), 1);
+    }
+
+    #[test]
+    fn bits_that_are_no_flags_do_not_reach_the_address() {
+        let file = Arc::new(());
+        let slot = slot_with(&file);
+        slot.try_set_flags(FdFlags::from_bits_retain(0xff)).unwrap();
+        assert_eq!(slot.flags(), Some(FdFlags::all()));
+        assert!(!slot.is_marked());
+        drop(slot.try_take(FdFlags::empty()).unwrap());
+    }
+
+    #[test]
+    fn an_installed_file_keeps_the_flag_put_on_the_reserved_number() {
+        let file = Arc::new(());
+        let slot = Slot::default();
+        slot.try_set_cloexec(FdFlags::empty()).unwrap();
+        let file = OwnedRef::new(Arc::clone(&file));
+        assert!(slot.try_install(file.into(), FdFlags::empty()).is_ok());
+        assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
+        drop(slot.try_take(FdFlags::CLOEXEC).unwrap());
+    }
+}

@@ -594,3 +594,25 @@ impl<'t, T> IntoIterator for &'t FdTable<T> {
         self.iter()
     }
 }
+
+#[cfg(not(all(loom, feature = "loom")))]
+mod layout {
+    use core::mem::offset_of;
+
+    use static_assertions::{assert_impl_all, assert_not_impl_any, const_assert, const_assert_eq};
+
+    use super::FdTable;
+
+    /// What must not be shared: a line, or a pair where the hardware fetches them in pairs.
+    const LINES: usize = align_of::<crossbeam_utils::CachePadded<u8>>();
+
+    const_assert_eq!(align_of::<FdTable<u8>>() % LINES, 0);
+    const_assert_eq!(offset_of!(FdTable<u8>, lock) % LINES, 0);
+    const_assert_eq!(offset_of!(FdTable<u8>, next_fd) % LINES, 0);
+    const_assert_eq!(offset_of!(FdTable<u8>, slots) % LINES, 0);
+    const_assert!(size_of::<FdTable<u8>>() <= 1536);
+
+    assert_impl_all!(FdTable<u8>: Send, Sync);
+    assert_not_impl_any!(FdTable<core::cell::Cell<u8>>: Send, Sync);
+    assert_not_impl_any!(FdTable<alloc::rc::Rc<u8>>: Send, Sync);
+}
