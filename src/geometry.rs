@@ -19,6 +19,8 @@ mod sizes {
     pub(crate) const TOP: usize = 2;
     /// A lookup that finds this count in a slot moves the count to the file.
     pub(crate) const TRANSFER_AT: usize = 1 << 14;
+    /// How often a dropped handle tries to return to its slot once that is contended.
+    pub(crate) const GIVE_BACK_TRIES: usize = 3;
     /// Largest `max` a table can have: the largest multiple of `WORD` in an `i32`.
     pub(crate) const MAX_CEILING: u32 = i32::MAX as u32 & !(WORD as u32 - 1);
     /// Linux' default for `/proc/sys/fs/nr_open`.
@@ -45,6 +47,7 @@ mod sizes {
     pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
     pub(crate) const TOP: usize = 1;
     pub(crate) const TRANSFER_AT: usize = 2;
+    pub(crate) const GIVE_BACK_TRIES: usize = 1;
     pub(crate) const MAX_CEILING: u32 = 8;
     pub(crate) const MAX_DEFAULT: u32 = 8;
 

@@ -88,10 +88,7 @@ impl<T> Drop for Ref<'_, T> {
     fn drop(&mut self) {
         let Some(origin) = self.origin else { return };
         // SAFETY: we are being dropped, `file` is not used again.
-        let file = unsafe { ManuallyDrop::take(&mut self.file) };
-        if let Err(file) = origin.give_back(file) {
-            drop(file);
-        }
+        origin.give_back(unsafe { ManuallyDrop::take(&mut self.file) });
     }
 }
 

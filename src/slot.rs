@@ -24,7 +24,7 @@ use core::ptr::NonNull;
 
 use crate::block::{Block, OwnedRef, SlotRef, canonical};
 use crate::fd::FdFlags;
-use crate::geometry::{ADDRESS_BITS, TRANSFER_AT};
+use crate::geometry::{ADDRESS_BITS, GIVE_BACK_TRIES, TRANSFER_AT};
 use crate::sync::{AtomicPtr, ForUpdate as _, Ordering, Overwrite as _};
 
 const FLAGS: usize = FdFlags::all().bits() as usize;
@@ -164,31 +164,47 @@ impl<T> Slot<T> {
         file.undo_credit(k);
     }
 
-    /// Takes a handle back into the slot's count, if the slot (still, or again) holds its file.
+    /// Drops a handle that this slot gave out: takes it back into the slot's count, if the slot (still,
+    /// or again) holds its file; else the file's own counter has it.
     #[inline(always)]
-    pub(crate) fn give_back(&self, file: OwnedRef<T>) -> Result<(), OwnedRef<T>> {
+    pub(crate) fn give_back(&self, file: OwnedRef<T>) {
+        if let Err(file) = self.try_give_back(file) {
+            self.give_back_contended(file);
+        }
+    }
+
+    #[inline(always)]
+    fn try_give_back(&self, file: OwnedRef<T>) -> Result<(), OwnedRef<T>> {
         // Relaxed, also on failure: the exchange decides. `count > 0`: this handle may have been
         // moved to the file, and the slot must not go below none.
-        let mut word = Word(self.0.load_for_update(Ordering::Relaxed));
-        // Each failure means that another thread got its way here. After a few of them the file's
-        // own counter, on another line, is the better place.
-        for _ in 0..4 {
-            if word.block() != Some(file.block()) || word.count() == 0 {
-                return Err(file);
+        let word = Word(self.0.load_for_update(Ordering::Relaxed));
+        if word.block() != Some(file.block()) || word.count() == 0 {
+            return Err(file);
+        }
+        let fewer = Word(word.0.map_addr(|word| word - COUNT_ONE));
+        // Release pairs with the Acquire of who empties the slot: our uses of the file lie before its
+        // destructor.
+        match self.compare_exchange(word, fewer, Ordering::Release, Ordering::Relaxed) {
+            Ok(()) => {
+                // The handle is counted no more (I1).
+                file.into_block();
+                Ok(())
             }
-            let fewer = Word(word.0.map_addr(|word| word - COUNT_ONE));
-            // Release pairs with the Acquire of who empties the slot: our uses of the file lie
-            // before its destructor.
-            match self.compare_exchange(word, fewer, Ordering::Release, Ordering::Relaxed) {
-                Ok(()) => {
-                    // The handle is counted no more (I1).
-                    file.into_block();
-                    return Ok(());
-                }
-                Err(seen) => word = seen,
+            Err(_) => Err(file),
+        }
+    }
+
+    /// Each failure means that another thread got its way here. After a few of them the file's own
+    /// counter, on another line, is the better place.
+    #[cold]
+    fn give_back_contended(&self, mut file: OwnedRef<T>) {
+        for _ in 0..GIVE_BACK_TRIES {
+            match self.try_give_back(file) {
+                Ok(()) => return,
+                Err(back) => file = back,
             }
         }
-        Err(file)
+        drop(file);
     }
 
     /// The file, without a count of the handle. Wait-free, no read-modify-write.
@@ -406,9 +422,7 @@ mod tests {
         let slot = slot_with(&file);
         let handles: Vec<_> = (0..=TRANSFER_AT).map(|_| slot.acquire().unwrap().0).collect();
         for handle in handles {
-            if let Err(handle) = slot.give_back(handle) {
-                drop(handle);
-            }
+            slot.give_back(handle);
         }
         assert_eq!(Word(slot.0.load(Ordering::Relaxed)).count(), 0);
         assert_eq!(Arc::strong_count(&file), 2);
@@ -427,9 +441,9 @@ mod tests {
         assert!(slot.acquire().is_none());
         assert_eq!(slot.flags(), None);
         assert_eq!(slot.try_take(FdFlags::empty()).err(), Some(Obstacle::Empty));
-        let handle = slot.give_back(handle).unwrap_err();
+        let handle = slot.try_give_back(handle).unwrap_err();
         assert_eq!(Arc::strong_count(&file), 2);
-        drop(handle);
+        slot.give_back(handle);
         assert_eq!(Arc::strong_count(&file), 1);
     }
 

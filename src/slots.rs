@@ -34,7 +34,13 @@ impl<T> Slots<T> {
     pub(crate) fn get(&self, fd: u32) -> Option<&Slot<T>> {
         let fd = fd as usize;
         let place = fd & !(WORD - 1) | spread(fd % WORD);
-        if place < WORD { Some(&self.first[place]) } else { self.rest.get(place - WORD) }
+        if place < WORD { Some(&self.first[place]) } else { self.get_upper(place) }
+    }
+
+    /// Out of line: it keeps `get` small enough to be inlined in the users' code.
+    #[inline(never)]
+    fn get_upper(&self, place: usize) -> Option<&Slot<T>> {
+        self.rest.get(place - WORD)
     }
 
     #[inline(always)]
