@@ -141,6 +141,12 @@ impl<T> OwnedRef<T> {
         unsafe { &(*self.block.as_ptr()).rc }
     }
 
+    /// Whether one slot holds the file and no handle is counted in it.
+    pub(crate) fn is_only_in_one_slot(&self) -> bool {
+        // Acquire pairs with the debits: who held the file is done with it.
+        self.rc().load(Ordering::Acquire) == BIAS
+    }
+
     /// Moves `k` handles from a slot's count to the file: half of a transfer, see `Slot::acquire`.
     pub(crate) fn credit(&self, k: usize) {
         // Relaxed: the slot's compare-and-swap that follows is what publishes it.
@@ -151,6 +157,44 @@ impl<T> OwnedRef<T> {
     pub(crate) fn undo_credit(&self, k: usize) {
         // Relaxed: nothing is handed over, the sum is what it was before.
         self.rc().fetch_sub(k, Ordering::Relaxed);
+    }
+}
+
+impl<T> OwnedRef<T> {
+    /// Gives the handle up: it must not be used again. Whether it was the last one, and no slot holds
+    /// the file: then the block is the caller's alone.
+    #[inline(always)]
+    fn release(&self) -> bool {
+        // The last reference needs no read-modify-write: by I1 and I3, 1 means that no slot holds
+        // the file and no one else a handle, so no one can change it. Acquire pairs with the Release
+        // of the others' debits and credits: their uses lie before the destructor. A stale value
+        // other than 1 only leads to the subtraction.
+        //
+        // AcqRel on that: Release, our uses lie before the destructor whoever runs it; Acquire, if it
+        // is we, the others' do.
+        self.rc().load(Ordering::Acquire) == 1 || self.rc().fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Drops the reference. If it was the last one the file is the result's, which destroys it when it is
+    /// dropped.
+    pub(crate) fn into_unreferenced(self) -> Option<Unreferenced<T>> {
+        let this = ManuallyDrop::new(self);
+        this.release().then(|| Unreferenced { block: this.block })
+    }
+}
+
+/// A file that no handle and no slot refers to any more, and that is not destroyed yet.
+pub(crate) struct Unreferenced<T> {
+    block: NonNull<Block<T>>,
+}
+
+// SAFETY: it owns the value, as a box does; `&Unreferenced` gives no access.
+unsafe impl<T: Send> Send for Unreferenced<T> {}
+
+impl<T> Drop for Unreferenced<T> {
+    fn drop(&mut self) {
+        // SAFETY: made only when the last handle went and no slot held the file.
+        unsafe { destroy(self.block) };
     }
 }
 
@@ -176,14 +220,7 @@ impl<T> Clone for OwnedRef<T> {
 impl<T> Drop for OwnedRef<T> {
     #[inline]
     fn drop(&mut self) {
-        // The last reference needs no read-modify-write: by I1 and I3, 1 means that no slot holds
-        // the file and no one else a handle, so no one can change it. Acquire pairs with the Release
-        // of the others' debits and credits: their uses lie before the destructor. A stale value
-        // other than 1 only leads to the subtraction.
-        //
-        // AcqRel on that: Release, our uses lie before the destructor whoever runs it; Acquire, if it
-        // is we, the others' do.
-        if self.rc().load(Ordering::Acquire) == 1 || self.rc().fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.release() {
             // SAFETY: the last handle, and no slot (I1): the block is ours alone.
             unsafe { destroy(self.block) };
         }

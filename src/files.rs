@@ -156,6 +156,24 @@ impl<T> Files<T> {
         unsafe { Ref::lent(slot) }.ok_or(BadFd)
     }
 
+    /// [`borrow`](Self::borrow), and whether nobody else can reach the file: the table is this task's alone,
+    /// and the file has no other fd and no handle.
+    #[expect(unsafe_code, reason = "as `borrow`")]
+    pub(crate) fn borrow_exclusive(
+        &mut self,
+        fd: impl FdLike,
+    ) -> Result<(Ref<'_, T>, bool), BadFd> {
+        if self.is_shared() {
+            return Ok((self.shared.table.get(fd)?, false));
+        }
+        let slot = self.shared.table.slots().get(fd.to_fd()?.get()).ok_or(BadFd)?;
+        // SAFETY: as in `borrow`.
+        let file = unsafe { Ref::lent(slot) }.ok_or(BadFd)?;
+        // The slot first: a transfer credits the file before it takes from the slot.
+        let exclusive = slot.gave_out_none() && file.has_no_other_holder();
+        Ok((file, exclusive))
+    }
+
     /// As [`FdTable::reserve`], as a reservation that does not borrow: it shares the table. `limit` is
     /// the caller's, usually `files.limit()`.
     ///

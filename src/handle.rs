@@ -56,6 +56,11 @@ impl<'t, T> Ref<'t, T> {
         unsafe { Self::lent(slot) }
     }
 
+    /// For a lent handle: whether the file sits in one slot, and no handle is counted in the file.
+    pub(crate) fn has_no_other_holder(&self) -> bool {
+        self.origin.is_none() && self.file.is_only_in_one_slot()
+    }
+
     /// A reference that does not borrow the table. One read-modify-write.
     #[inline]
     pub fn to_owned(&self) -> OwnedRef<T> {

@@ -13,6 +13,7 @@ compile_error!(
 // In reading order: from the face down to the words.
 mod error;
 mod fd;
+pub mod file;
 mod files;
 #[expect(unsafe_code, reason = "handles that are counted elsewhere, or not at all")]
 mod handle;

@@ -228,6 +228,12 @@ impl<T> Slot<T> {
         word.block().map(|_| word.flags())
     }
 
+    /// Whether no handle is counted here.
+    pub(crate) fn gave_out_none(&self) -> bool {
+        // Acquire pairs with `give_back` and `transfer`: who held the file is done with it.
+        Word(self.0.load(Ordering::Acquire)).count() == 0
+    }
+
     // Transitions of a claimed number, by its owner
 
     /// Makes the slot of a number that the caller has just claimed hold `file`. A plain store: it
