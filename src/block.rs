@@ -141,10 +141,10 @@ impl<T> OwnedRef<T> {
         unsafe { &(*self.block.as_ptr()).rc }
     }
 
-    /// Whether one slot holds the file and no handle is counted in it.
-    pub(crate) fn is_only_in_one_slot(&self) -> bool {
+    /// Whether no handle is left on a file that sits in one slot, with this count (I1).
+    pub(crate) fn is_only_in_one_slot(&self, count: usize) -> bool {
         // Acquire pairs with the debits: who held the file is done with it.
-        self.rc().load(Ordering::Acquire) == BIAS
+        self.rc().load(Ordering::Acquire) + count == BIAS
     }
 
     /// Moves `k` handles from a slot's count to the file: half of a transfer, see `Slot::acquire`.

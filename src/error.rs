@@ -32,10 +32,15 @@ macro_rules! errnos {
 }
 
 errnos! {
+    EPERM 1 "operation not permitted"
+    ENOENT 2 "no such file or directory"
+    ESRCH 3 "no such process"
+    EINTR 4 "interrupted system call"
     EIO 5 "input/output error"
     EBADF 9 "bad file descriptor"
     EAGAIN 11 "resource temporarily unavailable"
     ENOMEM 12 "cannot allocate memory"
+    EACCES 13 "permission denied"
     EBUSY 16 "device or resource busy"
     EINVAL 22 "invalid argument"
     ENFILE 23 "too many open files in system"
@@ -74,6 +79,34 @@ impl fmt::Display for Errno {
 }
 
 impl Error for Errno {}
+
+macro_rules! into_errno {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Errno {
+            fn from(error: $error) -> Errno {
+                error.errno()
+            }
+        }
+    )*};
+}
+
+into_errno!(
+    BadFd,
+    OutOfMemory,
+    ReserveError,
+    DupError,
+    ReplaceError,
+    CloseError,
+    CloseRangeError,
+    RestoreError,
+);
+
+impl<T, E: Into<Errno>> From<Rejected<T, E>> for Errno {
+    /// Drops the file.
+    fn from(rejected: Rejected<T, E>) -> Errno {
+        rejected.error.into()
+    }
+}
 
 macro_rules! unit_errors {
     ($($(#[$meta:meta])* $name:ident $errno:ident $text:literal)*) => {$(
@@ -272,18 +305,12 @@ impl<T, E> Rejected<T, E> {
     }
 }
 
-macro_rules! rejected_errno {
-    ($($error:ty),*) => {$(
-        impl<T> Rejected<T, $error> {
-            /// The error number.
-            pub const fn errno(&self) -> Errno {
-                self.error.errno()
-            }
-        }
-    )*};
+impl<T, E: Copy + Into<Errno>> Rejected<T, E> {
+    /// The error number.
+    pub fn errno(&self) -> Errno {
+        self.error.into()
+    }
 }
-
-rejected_errno!(ReserveError, ReplaceError);
 
 impl<T, E: fmt::Debug> fmt::Debug for Rejected<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -167,9 +167,23 @@ bitflags::bitflags! {
         const UNSHARE = 2;
         /// Set CLOEXEC instead of closing (`CLOSE_RANGE_CLOEXEC`).
         const CLOEXEC = 4;
-        /// Everything outside of the range, instead of what is inside.
+        /// Everything outside of the range, instead of what is inside. This crate's own, as is the
+        /// next: see [`from_linux`](CloseRange::from_linux).
         const EXCEPT = 1 << 16;
         /// Only file descriptors that have CLOEXEC.
         const CLOEXEC_ONLY = 1 << 17;
+    }
+}
+
+impl CloseRange {
+    /// The flags of a guest's system call: only Linux' own two are accepted.
+    ///
+    /// # Errors
+    /// `EINVAL` for any other bit.
+    pub fn from_linux(flags: u32) -> Result<CloseRange, crate::CloseRangeError> {
+        let known = CloseRange::UNSHARE | CloseRange::CLOEXEC;
+        CloseRange::from_bits(flags)
+            .filter(|&flags| known.contains(flags))
+            .ok_or(crate::CloseRangeError::InvalidArgument)
     }
 }

@@ -170,7 +170,7 @@ impl<T> Files<T> {
         // SAFETY: as in `borrow`.
         let file = unsafe { Ref::lent(slot) }.ok_or(BadFd)?;
         // The slot first: a transfer credits the file before it takes from the slot.
-        let exclusive = slot.gave_out_none() && file.has_no_other_holder();
+        let exclusive = file.has_no_other_holder(slot.count());
         Ok((file, exclusive))
     }
 

@@ -56,9 +56,10 @@ impl<'t, T> Ref<'t, T> {
         unsafe { Self::lent(slot) }
     }
 
-    /// For a lent handle: whether the file sits in one slot, and no handle is counted in the file.
-    pub(crate) fn has_no_other_holder(&self) -> bool {
-        self.origin.is_none() && self.file.is_only_in_one_slot()
+    /// For a lent handle: whether nobody else holds the file, and no other slot, if `count` handles are
+    /// counted in the slot that lent it.
+    pub(crate) fn has_no_other_holder(&self, count: usize) -> bool {
+        self.origin.is_none() && self.file.is_only_in_one_slot(count)
     }
 
     /// A reference that does not borrow the table. One read-modify-write.

@@ -228,10 +228,10 @@ impl<T> Slot<T> {
         word.block().map(|_| word.flags())
     }
 
-    /// Whether no handle is counted here.
-    pub(crate) fn gave_out_none(&self) -> bool {
-        // Acquire pairs with `give_back` and `transfer`: who held the file is done with it.
-        Word(self.0.load(Ordering::Acquire)).count() == 0
+    /// How many handles are counted here, of a slot that is not empty.
+    pub(crate) fn count(&self) -> usize {
+        // Acquire pairs with `give_back` and `transfer`: who gave a handle back is done with the file.
+        Word(self.0.load(Ordering::Acquire)).count()
     }
 
     // Transitions of a claimed number, by its owner

@@ -270,7 +270,9 @@ impl<T> FdTable<T> {
     ///
     /// With `old == new` nothing changes, not even the flags.
     ///
-    /// Below fd 64 lock-free but for a short, bounded wait when `new` is in mid-open or mid-close.
+    /// Below fd 64 lock-free but for a bounded wait, some microseconds, while `new` is taken and has no
+    /// file: reserved, or in mid-open or mid-close by another thread. If it stays so, that is `EBUSY`,
+    /// as in Linux for a racing open.
     ///
     /// # Errors
     /// `EBADF` if `new` is not below the limit and `max`, or `old` is not open; `EBUSY` if `new` is
