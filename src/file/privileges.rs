@@ -135,12 +135,12 @@ impl NosecMemo {
     }
 
     fn remember(&self, version: u64) {
-        // Fails if it was forgotten since `version`: the answer may be old then. Relaxed on failure,
-        // nothing is done; Release on success keeps the release sequence of `forget`.
+        // Fails if it was forgotten since `version`: the answer may be old then. Relaxed: it hands
+        // nothing over itself, and as a read-modify-write it continues what `forget` has released.
         let _ = self.state.compare_exchange(
             version & !1,
             version | 1,
-            Ordering::Release,
+            Ordering::Relaxed,
             Ordering::Relaxed,
         );
     }
