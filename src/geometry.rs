@@ -7,12 +7,13 @@ pub(crate) use sizes::*;
 mod sizes {
     /// Numbers in one bitmap word, and slots in the inline first region.
     pub(crate) const WORD: usize = 64;
-    /// Elements in the first bin of a [`Segments`](crate::segments::Segments).
+    /// Elements in the first bin of a [`Segments`](crate::segments::Segments); each further one has
+    /// twice as many.
     pub(crate) const FIRST_BIN: usize = 64;
     /// Bins longer than this are made of pieces, found through a directory.
     pub(crate) const DIRECT: usize = 512;
     /// Bins for the slots: fds up to `MAX_CEILING`.
-    pub(crate) const SLOT_BINS: usize = 26;
+    pub(crate) const SLOT_BINS: usize = 25;
     /// Bins for levels 0 to 3 of the tree of full words.
     pub(crate) const LEVEL_BINS: [usize; 4] = [20, 14, 8, 2];
     /// Words in level 4, the top of the tree.
@@ -43,7 +44,7 @@ mod sizes {
     pub(crate) const WORD: usize = 2;
     pub(crate) const FIRST_BIN: usize = 2;
     pub(crate) const DIRECT: usize = 2;
-    pub(crate) const SLOT_BINS: usize = 3;
+    pub(crate) const SLOT_BINS: usize = 2;
     pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
     pub(crate) const TOP: usize = 1;
     pub(crate) const TRANSFER_AT: usize = 2;

@@ -27,43 +27,69 @@ pub(crate) struct Segments<E, const BINS: usize> {
 /// One entry of a large bin's directory: null, or a piece's first element.
 type Entry<E> = AtomicPtr<E>;
 
-/// Which bin, of what shape.
+/// Where an element lies: the bin of `FIRST_BIN << number` elements, and the place in it.
+///
+/// With `FIRST_BIN` added, an index's highest bit names the bin and the bits below it the place.
 #[derive(Clone, Copy)]
-struct Bin(usize);
+struct Place {
+    bin: Bin,
+    offset: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    const fn of(index: usize) -> Place {
+        let shifted = index + FIRST_BIN;
+        let log = shifted.ilog2();
+        Place { bin: Bin { log }, offset: shifted ^ (1 << log) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Bin {
+    /// log2 of the length.
+    log: u32,
+}
 
 impl Bin {
-    #[inline(always)]
-    fn of(index: usize) -> Bin {
-        Bin(((index | (FIRST_BIN - 1)).ilog2() - (FIRST_BIN.ilog2() - 1)) as usize)
+    const fn from_number(number: usize) -> Bin {
+        Bin { log: FIRST_BIN.ilog2() + number as u32 }
     }
 
     #[inline(always)]
+    const fn number(self) -> usize {
+        (self.log - FIRST_BIN.ilog2()) as usize
+    }
+
     const fn start(self) -> usize {
-        if self.0 == 0 { 0 } else { FIRST_BIN << (self.0 - 1) }
+        self.len() - FIRST_BIN
     }
 
     #[inline(always)]
     const fn len(self) -> usize {
-        if self.0 == 0 { FIRST_BIN } else { FIRST_BIN << (self.0 - 1) }
+        1 << self.log
     }
 
     #[inline(always)]
-    fn is_direct(self) -> bool {
-        self.len() <= DIRECT
+    const fn is_direct(self) -> bool {
+        self.log <= DIRECT.ilog2()
     }
 
     /// log2 of the length of one piece.
     #[inline(always)]
-    fn piece_log(self) -> u32 {
+    const fn piece_log(self) -> u32 {
+        let half = self.log.div_ceil(2);
         if self.is_direct() {
-            self.len().ilog2()
+            self.log
+        } else if half > DIRECT.ilog2() {
+            half
         } else {
-            self.len().ilog2().div_ceil(2).max(DIRECT.ilog2())
+            DIRECT.ilog2()
         }
     }
 
-    fn pieces(self) -> usize {
-        self.len() >> self.piece_log()
+    const fn pieces(self) -> usize {
+        1 << (self.log - self.piece_log())
     }
 }
 
@@ -73,7 +99,7 @@ impl<E, const BINS: usize> Segments<E, BINS> {
     }
 
     /// The largest index that can ever have storage.
-    pub(crate) const LAST_INDEX: usize = Bin(BINS - 1).start() + Bin(BINS - 1).len() - 1;
+    pub(crate) const LAST_INDEX: usize = Bin::from_number(BINS).start() - 1;
 
     /// The element, if it has storage. Wait-free: two loads at most.
     #[inline]
@@ -90,13 +116,12 @@ impl<E, const BINS: usize> Segments<E, BINS> {
 
     #[inline(always)]
     fn find(&self, index: usize) -> Option<NonNull<E>> {
-        let bin = Bin::of(index);
+        let Place { bin, offset } = Place::of(index);
         // Acquire, also on the entry: pairs with the Release of `publish`, the elements are
         // initialized. Null: not allocated yet, or not seen yet, which is as good.
-        let base = NonNull::new(self.bins.get(bin.0)?.load(Ordering::Acquire))?;
-        let offset = index - bin.start();
+        let base = NonNull::new(self.bins.get(bin.number())?.load(Ordering::Acquire))?;
         if bin.is_direct() {
-            // SAFETY: a direct bin points to `len` elements, and `offset < len` by `Bin::of`.
+            // SAFETY: a direct bin points to `len` elements, and `offset < len`.
             return Some(unsafe { base.cast::<E>().add(offset) });
         }
         // SAFETY: a large bin points to `pieces` entries, and `offset < len`.
@@ -109,25 +134,25 @@ impl<E, const BINS: usize> Segments<E, BINS> {
 
     /// The indices that get their storage together with `index`.
     pub(crate) fn piece(index: usize) -> Range<usize> {
-        let bin = Bin::of(index);
-        let start = bin.start() + ((index - bin.start()) >> bin.piece_log() << bin.piece_log());
+        let Place { bin, offset } = Place::of(index);
+        let start = bin.start() + (offset >> bin.piece_log() << bin.piece_log());
         start..start + (1 << bin.piece_log())
     }
 
     /// The indices around `index` that lack storage together with it: its piece, or the whole bin
     /// if not even a directory is there. Sweeps skip by it.
     fn gap(&self, index: usize) -> Range<usize> {
-        let bin = Bin::of(index);
-        // Acquire: as in `get`; only null or not matters.
-        if bin.0 < BINS && !self.bins[bin.0].load(Ordering::Acquire).is_null() {
-            return Self::piece(index);
+        let Place { bin, .. } = Place::of(index);
+        // Acquire: as in `find`; only null or not matters.
+        match self.bins.get(bin.number()) {
+            Some(base) if !base.load(Ordering::Acquire).is_null() => Self::piece(index),
+            _ => bin.start()..bin.start() + bin.len(),
         }
-        bin.start()..bin.start() + bin.len()
     }
 
     /// The index of the first element at or after `index` that has storage.
     pub(crate) fn next_present(&self, mut index: usize) -> Option<usize> {
-        while Bin::of(index).0 < BINS {
+        while index <= Self::LAST_INDEX {
             if self.get(index).is_some() {
                 return Some(index);
             }
@@ -153,15 +178,14 @@ impl<E: Default, const BINS: usize> Segments<E, BINS> {
     /// Lock-free; allocates, so never called under the lock. On failure nothing has changed.
     #[cold]
     pub(crate) fn ensure(&self, index: usize) -> Result<usize, OutOfMemory> {
-        let bin = Bin::of(index);
-        let Some(base) = self.bins.get(bin.0) else { return Err(OutOfMemory) };
+        let Place { bin, offset } = Place::of(index);
+        let Some(base) = self.bins.get(bin.number()) else { return Err(OutOfMemory) };
         if bin.is_direct() {
             return Ok(publish::<E, ()>(base, bin.len())?.1);
         }
         let (directory, directory_bytes) = publish::<Entry<E>, ()>(base, bin.pieces())?;
-        let at = (index - bin.start()) >> bin.piece_log();
-        // SAFETY: the directory has `pieces` entries, and `index - start < len`.
-        let entry = unsafe { directory.add(at) };
+        // SAFETY: the directory has `pieces` entries, and `offset < len`.
+        let entry = unsafe { directory.add(offset >> bin.piece_log()) };
         // SAFETY: the entry is initialized, and never freed while `self` lives.
         let entry = unsafe { entry.as_ref() };
         let (_, piece_bytes) = publish::<E, E>(entry, 1 << bin.piece_log())?;
@@ -210,7 +234,7 @@ unsafe fn free<E>(first: NonNull<E>, len: usize) {
 impl<E, const BINS: usize> Drop for Segments<E, BINS> {
     fn drop(&mut self) {
         for (number, base) in self.bins.iter().enumerate() {
-            let bin = Bin(number);
+            let bin = Bin::from_number(number);
             // Acquire, also below: the publication may have been another thread's. `&mut self`
             // says that there will be no more.
             let Some(base) = NonNull::new(base.load(Ordering::Acquire)) else { continue };
@@ -245,13 +269,16 @@ mod tests {
     fn bins_tile_the_indices() {
         let mut next = 0;
         for number in 0..20 {
-            let bin = Bin(number);
+            let bin = Bin::from_number(number);
             assert_eq!(bin.start(), next);
-            assert_eq!(Bin::of(next).0, number);
-            assert_eq!(Bin::of(next + bin.len() - 1).0, number);
+            for (index, offset) in [(next, 0), (next + bin.len() - 1, bin.len() - 1)] {
+                let place = Place::of(index);
+                assert_eq!((place.bin.number(), place.offset), (number, offset));
+            }
             assert_eq!(bin.pieces() << bin.piece_log(), bin.len());
             next += bin.len();
         }
+        assert_eq!(Segments::<AtomicU64, 20>::LAST_INDEX, next - 1);
     }
 
     #[test]
@@ -272,8 +299,8 @@ mod tests {
             assert_eq!(element.load(Ordering::Relaxed), index as u64);
         }
         assert!(segments.get(2048).is_none());
-        assert_eq!(segments.next_present(2048), Some(4096 + 512));
-        assert_eq!(segments.previous_present(4096 + 511), Some(1535));
+        assert_eq!(segments.next_present(2048), Some(4544));
+        assert_eq!(segments.previous_present(4543), Some(1471));
         assert!(segments.get(1 << 25).is_none());
         assert!(segments.ensure(1 << 30).is_err());
     }

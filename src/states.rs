@@ -48,7 +48,8 @@ impl<T> FdTable<T> {
         }
     }
 
-    #[cold]
+    // Out of line, but not `cold`: in a large table this is the usual way.
+    #[inline(never)]
     fn open_lowest_slow(
         &self,
         range: Range<u32>,
@@ -139,7 +140,6 @@ impl<T> FdTable<T> {
     }
 
     /// Claims the lowest free number in `range` when the first word seems to have none.
-    #[cold]
     fn claim_slow(&self, range: Range<u32>) -> Result<Claimed<'_, T>, ReserveError> {
         let mask = FirstWord::mask(&range);
         loop {
