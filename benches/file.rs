@@ -8,7 +8,7 @@ use std::sync::{Arc, RwLock};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fdtable::file::{
-    AccessMode, Caller, DeferredQueue, File, HasInode, Inode, Modify, NosecMemo, OpenOptions,
+    AccessMode, Caller, DeferredQueue, File, Inode, Modify, NosecMemo, OpenOptions,
 };
 use fdtable::{Errno, FdFlags, FdTable};
 
@@ -28,8 +28,8 @@ struct Node {
 }
 
 impl Inode for Node {
-    fn mode(&self) -> u32 {
-        0o644
+    fn mode(&self) -> Result<u32, Errno> {
+        Ok(0o644)
     }
 
     fn security_xattr(&self) -> Result<bool, Errno> {
@@ -42,16 +42,7 @@ impl Inode for Node {
     }
 }
 
-#[derive(Clone)]
-struct Path(Arc<Node>);
-
-impl HasInode for Path {
-    type Inode = Node;
-
-    fn inode(&self) -> &Node {
-        &self.0
-    }
-}
+type Path = Arc<Node>;
 
 type Table = FdTable<File<Path>>;
 
@@ -81,7 +72,7 @@ fn open_borrowed(table: &Table, shared: &Path, options: &OpenOptions) {
 }
 
 fn open(criterion: &mut Criterion) {
-    let (tables, shared, options) = (tables(), Path(Arc::default()), options());
+    let (tables, shared, options) = (tables(), Path::default(), options());
     compare(
         "open of a shared path: borrowed over consuming",
         &|thread| open_borrowed(&tables[thread], &shared, &options),
@@ -96,8 +87,8 @@ fn open(criterion: &mut Criterion) {
 }
 
 fn close(criterion: &mut Criterion) {
-    let (tables, path, options) = (tables(), Path(Arc::default()), options());
-    let paths = [path.clone(), Path(Arc::default())];
+    let (tables, path, options) = (tables(), Path::default(), options());
+    let paths = [path.clone(), Path::default()];
     let queue = DeferredQueue::new();
     let open = |thread: usize| {
         let path = paths[thread].clone();
@@ -117,7 +108,7 @@ fn close(criterion: &mut Criterion) {
 
 /// A small write: 64 bytes and the size.
 fn write(file: &File<Path>) {
-    let node = &file.path().0;
+    let node = file.path();
     for word in &node.data {
         word.store(black_box(1), Ordering::Relaxed);
     }
@@ -127,7 +118,7 @@ fn write(file: &File<Path>) {
 fn modify(criterion: &mut Criterion) {
     let caller = Caller::default();
     let file = |memo| {
-        let path = Path(Arc::new(Node { memo, ..Node::default() }));
+        let path = Arc::new(Node { memo, ..Node::default() });
         File::<Path>::open(path, &options(), |_| Ok(())).expect("opens")
     };
     let (with, without) = (file(Some(NosecMemo::new())), file(None));

@@ -204,9 +204,9 @@ struct Node {
 }
 
 impl Inode for Node {
-    fn mode(&self) -> u32 {
+    fn mode(&self) -> Result<u32, Errno> {
         // Relaxed: what orders it is the memo.
-        self.mode.load(Ordering::Relaxed)
+        Ok(self.mode.load(Ordering::Relaxed))
     }
 
     fn strip(&self, _: fdtable::file::Privileges) -> Result<(), Errno> {
@@ -235,7 +235,7 @@ fn memo_or_chmod() {
         })
         .end(|node, _| {
             modified(node, Caller::default(), Modify::empty()).unwrap();
-            format!("{:o}", node.mode())
+            format!("{:o}", node.mode().unwrap())
         })
         .allows(&["write: ok; chmod: ok; 644"]);
 }
@@ -251,7 +251,7 @@ fn forgotten_or_asked() {
     })
     .role("write", |node| {
         let forgotten = !node.memo.is_set();
-        !forgotten || node.mode() & S_ISUID != 0
+        !forgotten || node.mode().unwrap() & S_ISUID != 0
     })
     .role("chmod", |node| {
         node.mode.fetch_or(S_ISUID, Ordering::Relaxed);

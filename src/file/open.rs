@@ -3,12 +3,14 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use alloc::sync::Arc;
+
 use crate::error::{BadFd, Errno};
 use crate::fd::{Fd, FdFlags, FdLike};
 use crate::files::Files;
 use crate::handle::Ref;
 use crate::limited::Limited;
-use crate::options::Options;
+use crate::options::{Options, TableId};
 use crate::table::FdTable;
 
 use super::budget::{Budget, Ticket};
@@ -35,6 +37,19 @@ impl AccessMode {
         matches!(self, AccessMode::Read | AccessMode::ReadWrite)
     }
 
+    /// The mode that a guest's open flags ask for. Linux' fourth access mode, 3, is [`Path`](Self::Path)
+    /// here: it allows neither.
+    pub const fn from_linux(flags: u32) -> AccessMode {
+        const O_PATH: u32 = 0o10_000_000;
+        match flags & 3 {
+            _ if flags & O_PATH != 0 => AccessMode::Path,
+            0 => AccessMode::Read,
+            1 => AccessMode::Write,
+            2 => AccessMode::ReadWrite,
+            _ => AccessMode::Path,
+        }
+    }
+
     /// Whether writing is allowed.
     pub const fn can_write(self) -> bool {
         matches!(self, AccessMode::Write | AccessMode::ReadWrite)
@@ -55,6 +70,13 @@ bitflags::bitflags! {
         const NOATIME = 0o1000000;
         /// The file does not update its inode's times when it is written (`FMODE_NOCMTIME`).
         const NOCMTIME = 1 << 31;
+    }
+}
+
+impl StatusFlags {
+    /// The status flags among a guest's flags, of open or `F_SETFL`; others are left out, as Linux does.
+    pub const fn from_linux(flags: u32) -> StatusFlags {
+        StatusFlags::from_bits_truncate(flags).difference(StatusFlags::NOCMTIME)
     }
 }
 
@@ -120,16 +142,7 @@ impl<P, O: FileOps<P>> File<P, O> {
             AccessMode::Path => None,
             _ => Some(hook(&path)?),
         };
-        Ok(File {
-            mode: options.mode,
-            // Relaxed, here and below: flags, nothing is reached through them. Not the model checker's
-            // atomics: one word, any value it ever had is right.
-            status: AtomicU32::new(options.status.bits()),
-            position: Position::new(),
-            ops,
-            path,
-            _ticket: ticket,
-        })
+        Ok(Self::assemble(path, options, ops, ticket))
     }
 
     /// As [`open`](Self::open), for a caller that keeps its reference: clones it, once.
@@ -147,12 +160,47 @@ impl<P, O: FileOps<P>> File<P, O> {
         Self::open(path.clone(), options, hook)
     }
 
-    /// Options for a table of such files, which flushes them when their fds are closed.
+    /// Opens a file whose path reference comes into being by the open, as with `O_CREAT`: the hook makes
+    /// both. The budget is asked before, so that nothing is created in vain.
+    ///
+    /// # Errors
+    /// `ENFILE`; the hook's error.
+    pub fn create(
+        options: &OpenOptions,
+        hook: impl FnOnce() -> Result<(P, O), Errno>,
+    ) -> Result<Self, Errno> {
+        let ticket = options.budget.as_ref().map(Budget::take).transpose()?;
+        let (path, ops) = hook()?;
+        Ok(Self::assemble(path, options, Some(ops), ticket))
+    }
+
+    fn assemble(path: P, options: &OpenOptions, ops: Option<O>, ticket: Option<Ticket>) -> Self {
+        File {
+            mode: options.mode,
+            // Relaxed, here and below: flags, nothing is reached through them. Not the model checker's
+            // atomics: one word, any value it ever had is right.
+            status: AtomicU32::new(options.status.bits()),
+            position: Position::new(),
+            ops,
+            path,
+            _ticket: ticket,
+        }
+    }
+
+    /// Options for a table of such files, which [flushes](Self::flush) them when their fds are closed.
+    ///
+    /// Not for a table whose numbers are handles for files that somebody else's fds refer to, as in a FUSE
+    /// server: there a flush is a request of its own.
     pub const fn table_options() -> Options<Self> {
-        Options::new().on_close(|file, table| match &file.ops {
-            Some(ops) => ops.flush(&file.path, table),
-            None => Ok(()),
-        })
+        Options::new().on_close(Self::flush)
+    }
+
+    /// What is done for each fd that is closed: calls [`FileOps::flush`]. Nothing for O_PATH.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn flush(&self, table: TableId) -> Result<(), Errno> {
+        self.ops.as_ref().map_or(Ok(()), |ops| ops.flush(&self.path, table))
     }
 
     /// The path reference.
@@ -160,9 +208,12 @@ impl<P, O: FileOps<P>> File<P, O> {
         &self.path
     }
 
-    /// The operations; none for O_PATH.
-    pub fn ops(&self) -> Option<&O> {
-        self.ops.as_ref()
+    /// The operations.
+    ///
+    /// # Errors
+    /// `EBADF` for O_PATH, which has none.
+    pub fn ops(&self) -> Result<&O, BadFd> {
+        self.ops.as_ref().ok_or(BadFd)
     }
 
     /// The access mode.
@@ -224,6 +275,22 @@ pub trait HasInode {
     fn inode(&self) -> &Self::Inode;
 }
 
+impl<I: Inode> HasInode for Arc<I> {
+    type Inode = I;
+
+    fn inode(&self) -> &I {
+        self
+    }
+}
+
+impl<I: Inode> HasInode for &I {
+    type Inode = I;
+
+    fn inode(&self) -> &I {
+        self
+    }
+}
+
 impl<P, O: FileOps<P>> Drop for File<P, O> {
     fn drop(&mut self) {
         if let Some(ops) = &mut self.ops {
@@ -257,8 +324,23 @@ impl<P, O: FileOps<P>> Limited<'_, File<P, O>> {
         flags: FdFlags,
         hook: impl FnOnce(&P) -> Result<O, Errno>,
     ) -> Result<Fd, Errno> {
-        let reservation = self.reserve().map_err(|error| error.errno())?;
+        let reservation = self.reserve()?;
         let file = File::open(path, options, hook)?;
+        Ok(reservation.install(file, flags))
+    }
+
+    /// As [`open_file`](Self::open_file), for a file that the open creates, see [`File::create`].
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENOMEM`; then as [`File::create`].
+    pub fn create_file(
+        &self,
+        options: &OpenOptions,
+        flags: FdFlags,
+        hook: impl FnOnce() -> Result<(P, O), Errno>,
+    ) -> Result<Fd, Errno> {
+        let reservation = self.reserve()?;
+        let file = File::create(options, hook)?;
         Ok(reservation.install(file, flags))
     }
 }
@@ -276,6 +358,19 @@ impl<P, O: FileOps<P>> FdTable<File<P, O>> {
         hook: impl FnOnce(&P) -> Result<O, Errno>,
     ) -> Result<Fd, Errno> {
         self.limited(self.limit()).open_file(path, options, flags, hook)
+    }
+
+    /// See [`Limited::create_file`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_file(
+        &self,
+        options: &OpenOptions,
+        flags: FdFlags,
+        hook: impl FnOnce() -> Result<(P, O), Errno>,
+    ) -> Result<Fd, Errno> {
+        self.limited(self.limit()).create_file(options, flags, hook)
     }
 
     /// As [`get`](FdTable::get), which finds any file, but refuses O_PATH: for what works on the file and not

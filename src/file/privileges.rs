@@ -57,15 +57,18 @@ pub enum TimeUpdate {
 
 /// The inode of a file, as far as a modification looks at it. A runtime without privileges and times
 /// implements nothing.
+///
+/// The layer holds no lock: as in Linux it is the caller that keeps the inode's mode and attributes still,
+/// by the inode's lock, over [`modified`] and the write that follows. (The memo is right without.)
 pub trait Inode {
     /// Whether it is a regular file: only these have privileges to lose.
     fn is_regular(&self) -> bool {
         true
     }
 
-    /// The permission bits, with set-user-id and set-group-id.
-    fn mode(&self) -> u32 {
-        0
+    /// The permission bits, with set-user-id and set-group-id. An error is returned to the writer.
+    fn mode(&self) -> Result<u32, Errno> {
+        Ok(0)
     }
 
     /// Whether there is a security attribute. May block; an error is returned to the writer.
@@ -216,7 +219,7 @@ impl Question {
         caller: Caller,
     ) -> Result<Question, Errno> {
         let version = memo.map_or(0, NosecMemo::version);
-        let mode = inode.mode();
+        let mode = inode.mode()?;
         let mut to_strip = set_ids_to_strip(mode, caller);
         if inode.security_xattr()? {
             to_strip |= Privileges::SECURITY_XATTR;

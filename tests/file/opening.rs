@@ -217,3 +217,30 @@ fn the_budget_is_exact() {
     let refused = TestFile::open(Path::to(&Arc::default()), &options, |_| panic!("not called"));
     assert_eq!(refused.err(), Some(Errno::ENFILE));
 }
+
+/// A file whose path comes into being by the open: number and budget are taken before the hook runs.
+#[test]
+fn a_create_takes_number_and_budget_first() {
+    let (table, budget, place) = (options().limit(1).build(), Budget::new(1), Arc::default());
+    let within = read_write().budget(&budget);
+    let fd = table.create_file(&within, NONE, || {
+        assert_eq!((budget.used(), table.get(0).err()), (1, Some(BadFd)));
+        Ok((Path::to(&place), Ops("a")))
+    });
+    assert_eq!(fd.unwrap(), 0);
+    let full = table.create_file(&within, NONE, || panic!("not called"));
+    assert_eq!(full, Err(Errno::EMFILE));
+    let used_up = table.limited(2).create_file(&within, NONE, || panic!("not called"));
+    assert_eq!(used_up, Err(Errno::ENFILE));
+    table.close(0).unwrap();
+    assert_eq!((place.clones(), place.drops(), budget.used()), (0, 1, 0));
+    assert_eq!(table.create_file(&within, NONE, || Err(Errno::EEXIST)), Err(Errno::EEXIST));
+    assert_eq!((budget.used(), table.reserve().unwrap().fd().get()), (0, 0));
+}
+
+#[test]
+fn a_guests_flags_mean_what_they_mean_to_linux() {
+    assert_eq!(AccessMode::from_linux(0o2001), AccessMode::Write);
+    assert_eq!(AccessMode::from_linux(0o10_000_002), AccessMode::Path);
+    assert_eq!(StatusFlags::from_linux(u32::MAX), StatusFlags::all() - StatusFlags::NOCMTIME);
+}
