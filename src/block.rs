@@ -274,6 +274,17 @@ impl<T> SlotRef<T> {
         ManuallyDrop::new(self).block
     }
 
+    /// Moves the count to the file, so that the reference can enter a slot again.
+    pub(crate) fn settled(mut self) -> Self {
+        if self.count > 0 {
+            // Relaxed: the slot that it enters publishes it, as in a transfer. Until then the file only
+            // looks less referenced than it is, but by less than our BIAS.
+            self.rc().fetch_add(self.count, Ordering::Relaxed);
+            self.count = 0;
+        }
+        self
+    }
+
     /// One more slot reference to the same file.
     ///
     /// # Safety

@@ -3,8 +3,7 @@
 use core::fmt;
 use core::ops::Deref;
 
-use alloc::sync::Arc;
-
+use crate::block::OwnedRef;
 use crate::error::{BadFd, CloseRangeError, OutOfMemory, ReserveError};
 use crate::fd::{CloseRange, FdLike};
 use crate::handle::Ref;
@@ -36,7 +35,7 @@ pub use observer::Observer;
 /// # Ok::<(), fdtable::OutOfMemory>(())
 /// ```
 pub struct Files<T> {
-    shared: Arc<Shared<T>>,
+    shared: SharedRef<T>,
     /// Where this task's observers look, once there is one.
     #[cfg(feature = "std")]
     beacon: std::sync::OnceLock<observer::Beacon<T>>,
@@ -44,8 +43,44 @@ pub struct Files<T> {
 
 struct Shared<T> {
     table: FdTable<T>,
-    /// How many `Files` refer to the table. Others that hold the `Arc` are observers.
+    /// How many `Files` refer to the table. Others that hold a `SharedRef` are observers.
     sharers: AtomicUsize,
+}
+
+/// Not an `Arc`: its memory can be refused.
+struct SharedRef<T>(OwnedRef<Shared<T>>);
+
+impl<T> SharedRef<T> {
+    fn new(table: FdTable<T>) -> Self {
+        SharedRef(OwnedRef::new(Shared { table, sharers: AtomicUsize::new(1) }))
+    }
+
+    /// For a copy that nobody has seen: if there is no memory it goes without a flush.
+    fn try_new(table: FdTable<T>) -> Result<Self, OutOfMemory> {
+        let shared = Shared { table, sharers: AtomicUsize::new(1) };
+        match OwnedRef::try_new(shared) {
+            Ok(shared) => Ok(SharedRef(shared)),
+            Err(mut shared) => {
+                shared.table.config.on_close = None;
+                Err(OutOfMemory)
+            }
+        }
+    }
+}
+
+impl<T> Clone for SharedRef<T> {
+    fn clone(&self) -> Self {
+        SharedRef(self.0.clone())
+    }
+}
+
+impl<T> Deref for SharedRef<T> {
+    type Target = Shared<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shared<T> {
+        &self.0
+    }
 }
 
 impl<T> Files<T> {
@@ -54,7 +89,7 @@ impl<T> Files<T> {
         FdTable::new().into()
     }
 
-    fn from_shared(shared: Arc<Shared<T>>) -> Self {
+    fn from_shared(shared: SharedRef<T>) -> Self {
         Files {
             shared,
             #[cfg(feature = "std")]
@@ -66,9 +101,9 @@ impl<T> Files<T> {
     #[doc(alias = "CLONE_FILES")]
     #[must_use]
     pub fn share(&self) -> Files<T> {
-        // Relaxed: as the clone of an `Arc`.
+        // Relaxed: as a clone.
         self.shared.sharers.fetch_add(1, Ordering::Relaxed);
-        Self::from_shared(Arc::clone(&self.shared))
+        Self::from_shared(self.shared.clone())
     }
 
     /// A new task's handle on a copy of the table, see [`FdTable::fork`].
@@ -76,7 +111,7 @@ impl<T> Files<T> {
     /// # Errors
     /// `ENOMEM`.
     pub fn fork(&self) -> Result<Files<T>, OutOfMemory> {
-        Ok(self.shared.table.fork()?.into())
+        SharedRef::try_new(self.shared.table.fork()?).map(Self::from_shared)
     }
 
     /// Whether other tasks share the table. Observers do not count.
@@ -97,7 +132,7 @@ impl<T> Files<T> {
     fn unshare_without(&mut self, left_out: &[Selection]) -> Result<(), OutOfMemory> {
         if self.is_shared() {
             let copy = self.shared.table.snapshot(left_out)?;
-            self.move_to(copy);
+            self.move_to(SharedRef::try_new(copy)?);
         }
         Ok(())
     }
@@ -191,12 +226,11 @@ impl<T> Files<T> {
         Observer::new(self)
     }
 
-    /// Gives this task the table `table`, and leaves the one it had.
-    fn move_to(&mut self, table: FdTable<T>) {
-        let shared = Arc::new(Shared { table, sharers: AtomicUsize::new(1) });
+    /// Gives this task another table, and leaves the one it had.
+    fn move_to(&mut self, shared: SharedRef<T>) {
         #[cfg(feature = "std")]
         if let Some(beacon) = self.beacon.get() {
-            beacon.store(Some(Arc::clone(&shared)));
+            beacon.store(Some(shared.clone()));
         }
         let old = core::mem::replace(&mut self.shared, shared);
         old.leave();
@@ -226,7 +260,7 @@ impl<T> Drop for Files<T> {
 
 impl<T> From<FdTable<T>> for Files<T> {
     fn from(table: FdTable<T>) -> Self {
-        Self::from_shared(Arc::new(Shared { table, sharers: AtomicUsize::new(1) }))
+        Self::from_shared(SharedRef::new(table))
     }
 }
 
@@ -257,20 +291,43 @@ impl<T> fmt::Debug for Files<T> {
 #[cfg(feature = "std")]
 mod observer {
     use core::fmt;
+    use core::ptr::NonNull;
 
     use alloc::sync::Arc;
     use alloc::vec::Vec;
 
-    use arc_swap::ArcSwapOption;
+    use arc_swap::{ArcSwapAny, RefCnt};
 
-    use super::{Files, Shared};
-    use crate::block::OwnedRef;
+    use super::{Files, Shared, SharedRef};
+    use crate::block::{Block, OwnedRef};
     use crate::error::BadFd;
     use crate::fd::{Fd, FdFlags, FdLike};
 
     /// The table a task uses now, or nothing once the task is gone. Read often and written rarely,
     /// as `ArcSwap` is made for.
-    pub(super) type Beacon<T> = Arc<ArcSwapOption<Shared<T>>>;
+    pub(super) type Beacon<T> = Arc<ArcSwapAny<Option<SharedRef<T>>>>;
+
+    // SAFETY: a counted pointer to a block: the same one for every clone, back and forth without a
+    // change of the count, and `OwnedRef` counts as `Arc` does.
+    #[expect(unsafe_code, reason = "`RefCnt` is an unsafe trait")]
+    unsafe impl<T> RefCnt for SharedRef<T> {
+        type Base = Block<Shared<T>>;
+
+        fn into_ptr(me: Self) -> *mut Self::Base {
+            me.0.into_block().as_ptr()
+        }
+
+        fn as_ptr(me: &Self) -> *mut Self::Base {
+            me.0.block().as_ptr()
+        }
+
+        unsafe fn from_ptr(pointer: *const Self::Base) -> Self {
+            // SAFETY: by the caller it comes from `into_ptr`: not null.
+            let block = unsafe { NonNull::new_unchecked(pointer.cast_mut()) };
+            // SAFETY: and its count passes to us.
+            SharedRef(unsafe { OwnedRef::from_block(block) })
+        }
+    }
 
     /// Looks at a task's table from outside: for `/proc`, a debugger, a monitor.
     ///
@@ -295,9 +352,8 @@ mod observer {
 
     impl<T> Observer<T> {
         pub(super) fn new(files: &Files<T>) -> Self {
-            let beacon = files
-                .beacon
-                .get_or_init(|| Arc::new(ArcSwapOption::new(Some(Arc::clone(&files.shared)))));
+            let beacon =
+                files.beacon.get_or_init(|| Arc::new(ArcSwapAny::new(Some(files.shared.clone()))));
             Observer { beacon: Arc::clone(beacon) }
         }
 

@@ -275,13 +275,13 @@ impl<T> Slot<T> {
 
     // Transitions of an open number, by anyone
 
-    /// Empties the slot, if the fd has all of the flags in `only`.
+    /// Empties the slot, if the fd has all of the flags in `only`; the file and the fd's flags.
     #[inline(always)]
-    pub(crate) fn try_take(&self, only: FdFlags) -> Result<SlotRef<T>, Obstacle> {
-        let (block, count) =
+    pub(crate) fn try_take(&self, only: FdFlags) -> Result<(SlotRef<T>, FdFlags), Obstacle> {
+        let (block, was) =
             self.change(|word| word.flags().contains(only).then_some(Word::EMPTY))?;
         // SAFETY: the exchange took the slot's share of the file away, with its count.
-        Ok(unsafe { SlotRef::from_raw(block, count) })
+        Ok((unsafe { SlotRef::from_raw(block, was.count()) }, was.flags()))
     }
 
     /// Puts `file` in the place of the one that is there, which comes back.
@@ -293,7 +293,7 @@ impl<T> Slot<T> {
         let block = file.into_block();
         match self.change(|_| Some(Word::new(block, flags))) {
             // SAFETY: the exchange took the slot's share of the old file away, with its count.
-            Ok((block, count)) => Ok(unsafe { SlotRef::from_raw(block, count) }),
+            Ok((block, was)) => Ok(unsafe { SlotRef::from_raw(block, was.count()) }),
             // SAFETY: taken out of a slot reference above, and not placed.
             Err(obstacle) => Err((unsafe { SlotRef::from_raw(block, 0) }, obstacle)),
         }
@@ -323,12 +323,12 @@ impl<T> Slot<T> {
     }
 
     /// Replaces a word that holds a file and no mark by what `next` makes of it; returns the file
-    /// and count it had.
+    /// and the word it was in.
     #[inline(always)]
     fn change(
         &self,
         next: impl Fn(Word<T>) -> Option<Word<T>>,
-    ) -> Result<(NonNull<Block<T>>, usize), Obstacle> {
+    ) -> Result<(NonNull<Block<T>>, Word<T>), Obstacle> {
         // Acquire, also on failure: a mutator that finds the mark gone comes after the fork
         // (pairs with the Release of `clear_mark`).
         let mut word = Word(self.0.load_for_update(Ordering::Acquire));
@@ -343,7 +343,7 @@ impl<T> Slot<T> {
             // `transfer` (their uses of the file, and the credit) and with `fill`. Failed: a lookup,
             // a returned handle, another change or a mark came first; look again.
             match self.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(()) => return Ok((block, word.count())),
+                Ok(()) => return Ok((block, word)),
                 Err(seen) => word = seen,
             }
         }
@@ -415,7 +415,7 @@ mod tests {
         let count = Word(slot.0.load(Ordering::Relaxed)).count();
         assert!(count <= TRANSFER_AT, "{count}");
         assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
-        drop(slot.try_take(FdFlags::empty()).unwrap());
+        drop(slot.try_take(FdFlags::empty()).unwrap().0);
         assert_eq!(Arc::strong_count(&file), 2);
         drop(handles);
         assert_eq!(Arc::strong_count(&file), 1);
@@ -432,7 +432,7 @@ mod tests {
         }
         assert_eq!(Word(slot.0.load(Ordering::Relaxed)).count(), 0);
         assert_eq!(Arc::strong_count(&file), 2);
-        drop(slot.try_take(FdFlags::empty()).unwrap());
+        drop(slot.try_take(FdFlags::empty()).unwrap().0);
         assert_eq!(Arc::strong_count(&file), 1);
     }
 
@@ -441,7 +441,7 @@ mod tests {
         let file = Arc::new(());
         let slot = slot_with(&file);
         let handle = slot.acquire().unwrap().0;
-        drop(slot.try_take(FdFlags::empty()).unwrap());
+        drop(slot.try_take(FdFlags::empty()).unwrap().0);
         // A late lookup, between its load and its addition.
         slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);
         assert!(slot.acquire().is_none());
@@ -460,7 +460,7 @@ mod tests {
         slot.try_set_flags(FdFlags::from_bits_retain(0xff)).unwrap();
         assert_eq!(slot.flags(), Some(FdFlags::all()));
         assert!(!slot.is_marked());
-        drop(slot.try_take(FdFlags::empty()).unwrap());
+        drop(slot.try_take(FdFlags::empty()).unwrap().0);
     }
 
     #[test]
@@ -471,6 +471,6 @@ mod tests {
         let file = OwnedRef::new(Arc::clone(&file));
         assert!(slot.try_install(file.into(), FdFlags::empty()).is_ok());
         assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
-        drop(slot.try_take(FdFlags::CLOEXEC).unwrap());
+        drop(slot.try_take(FdFlags::CLOEXEC).unwrap().0);
     }
 }

@@ -14,12 +14,13 @@ use crate::error::OutOfMemory;
 use crate::fd::FdFlags;
 use crate::geometry::{FULL, WORD_LOG};
 use crate::numbers::Upper;
+use crate::slot::Slot;
 use crate::states::Bits;
 use crate::sweep::Selection;
 use crate::table::FdTable;
 
 impl<T> FdTable<T> {
-    /// A copy of the table at one instant, without what is in `left_out`, without CLOFORK.
+    /// A copy of the table at one instant, without what is in `left_out`.
     pub(crate) fn snapshot(&self, left_out: &[Selection]) -> Result<FdTable<T>, OutOfMemory> {
         let child = FdTable::with_config(self.config.copy());
         let mut index = 1;
@@ -53,8 +54,11 @@ impl<T> FdTable<T> {
     ) -> Option<usize> {
         loop {
             let (at, bits) = self.tree.next_word(upper, index)?;
-            if wanted(at, bits, left_out) != 0 && child.slots.get((at << WORD_LOG) as u32).is_none()
-            {
+            let start = (at << WORD_LOG) as u32;
+            let is_open = |bit| self.slots.get(start | bit).and_then(Slot::flags);
+            let is_copied =
+                |bit| is_open(bit).is_some_and(|flags| is_copied(start | bit, flags, left_out));
+            if child.slots.get(start).is_none() && Bits(wanted(at, bits, left_out)).any(is_copied) {
                 return Some(at);
             }
             index = at + 1;
@@ -69,13 +73,14 @@ impl<T> FdTable<T> {
             let mut copied = 0;
             for bit in Bits(wanted(at, bits, left_out)) {
                 let fd = (at << WORD_LOG) as u32 | bit;
-                let (Some(slot), Some(copy)) = (self.slots.get(fd), child.slots.get(fd)) else {
-                    debug_assert!(false, "the storage was checked in this hold of the lock");
-                    continue;
-                };
+                let Some(slot) = self.slots.get(fd) else { continue };
                 if !slot.flags().is_some_and(|flags| is_copied(fd, flags, left_out)) {
                     continue;
                 }
+                let Some(copy) = child.slots.get(fd) else {
+                    debug_assert!(false, "the storage was checked in this hold of the lock");
+                    continue;
+                };
                 // SAFETY: an upper slot changes only under the lock, which we hold (I6).
                 if let Some((file, flags)) = unsafe { slot.duplicate() } {
                     copy.fill(file, flags);
@@ -141,6 +146,5 @@ fn wanted(index: usize, bits: u64, left_out: &[Selection]) -> u64 {
 }
 
 fn is_copied(fd: u32, flags: FdFlags, left_out: &[Selection]) -> bool {
-    !flags.contains(FdFlags::CLOFORK)
-        && !left_out.iter().any(|selection| selection.contains(fd, flags))
+    !left_out.iter().any(|selection| selection.contains(fd, flags))
 }

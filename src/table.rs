@@ -320,22 +320,22 @@ impl<T> FdTable<T> {
         self.own().replace(fd, file, flags)
     }
 
-    /// WASI's `fd_renumber`: `to`, which must be open, refers to the file of `from` afterwards, and
-    /// `from` is free. The file that was at `to` is flushed and dropped; that of `from` has only moved.
-    /// With `from == to` nothing changes. To others both numbers may refer to it for a moment.
+    /// WASI's `fd_renumber`: `to`, which must be open, refers to the file of `from` afterwards, without
+    /// flags, and `from` is free. The file that was at `to` is flushed and dropped; that of `from` has only
+    /// moved. With `from == to` nothing changes.
+    ///
+    /// One step to other changes and to forks, under the lock; a lookup may find `from` closed just before
+    /// it finds its file at `to`.
     ///
     /// # Errors
     /// `EBADF` if either is not open; nothing has changed then.
     #[doc(alias = "fd_renumber")]
     pub fn renumber(&self, from: impl FdLike, to: impl FdLike) -> Result<(), BadFd> {
         let (from, to) = (from.to_fd()?, to.to_fd()?);
-        let file = self.get_owned(from)?;
         if from == to {
-            return Ok(());
+            return self.flags(from).map(drop);
         }
-        let victim = self.swap_open(to.get(), file.into(), FdFlags::empty()).map_err(|_| BadFd)?;
-        // Closed by someone else meanwhile: then it is free already.
-        let _ = self.take(from.get());
+        let victim = self.move_open(from.get(), to.get())?;
         let _ = self.flush(&victim);
         Ok(())
     }
@@ -440,7 +440,7 @@ impl<T> FdTable<T> {
     /// # Ok::<(), fdtable::OutOfMemory>(())
     /// ```
     pub fn fork(&self) -> Result<FdTable<T>, OutOfMemory> {
-        self.snapshot(&[])
+        self.snapshot(&[Selection::all(FdFlags::CLOFORK)])
     }
 
     /// Gives the numbers below `numbers` storage now, so that opening them later can't fail for lack
