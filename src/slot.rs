@@ -87,6 +87,15 @@ impl<T> Word<T> {
     }
 }
 
+/// Whose marks a change may meet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    /// Those of a fork: wait for it.
+    Respect,
+    /// The caller's own.
+    Ours,
+}
+
 /// Why a change did not take place. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Obstacle {
@@ -275,13 +284,13 @@ impl<T> Slot<T> {
 
     // Transitions of an open number, by anyone
 
-    /// Empties the slot, if the fd has all of the flags in `only`; the file and the fd's flags.
+    /// Empties the slot, if the fd has all of the flags in `only`.
     #[inline(always)]
-    pub(crate) fn try_take(&self, only: FdFlags) -> Result<(SlotRef<T>, FdFlags), Obstacle> {
-        let (block, was) =
-            self.change(|word| word.flags().contains(only).then_some(Word::EMPTY))?;
+    pub(crate) fn try_take(&self, only: FdFlags) -> Result<SlotRef<T>, Obstacle> {
+        let (block, count) =
+            self.change(Marks::Respect, |word| word.flags().contains(only).then_some(Word::EMPTY))?;
         // SAFETY: the exchange took the slot's share of the file away, with its count.
-        Ok((unsafe { SlotRef::from_raw(block, was.count()) }, was.flags()))
+        Ok(unsafe { SlotRef::from_raw(block, count) })
     }
 
     /// Puts `file` in the place of the one that is there, which comes back.
@@ -291,16 +300,16 @@ impl<T> Slot<T> {
         flags: FdFlags,
     ) -> Result<SlotRef<T>, (SlotRef<T>, Obstacle)> {
         let block = file.into_block();
-        match self.change(|_| Some(Word::new(block, flags))) {
+        match self.change(Marks::Respect, |_| Some(Word::new(block, flags))) {
             // SAFETY: the exchange took the slot's share of the old file away, with its count.
-            Ok((block, was)) => Ok(unsafe { SlotRef::from_raw(block, was.count()) }),
+            Ok((block, count)) => Ok(unsafe { SlotRef::from_raw(block, count) }),
             // SAFETY: taken out of a slot reference above, and not placed.
             Err(obstacle) => Err((unsafe { SlotRef::from_raw(block, 0) }, obstacle)),
         }
     }
 
     pub(crate) fn try_set_flags(&self, flags: FdFlags) -> Result<(), Obstacle> {
-        self.change(|word| Some(word.with_flags(flags))).map(drop)
+        self.change(Marks::Respect, |word| Some(word.with_flags(flags))).map(drop)
     }
 
     /// Sets CLOEXEC on a claimed number, open or reserved, if it has all of the flags in `only`.
@@ -322,19 +331,35 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Moves the file of `source` here, in the place of the one that is there, which comes back.
+    ///
+    /// Both keep their files while the caller holds the lock (I6): it has marked them, or they lie beyond
+    /// the first word. The marks are gone afterwards.
+    pub(crate) fn move_from(&self, source: &Slot<T>) -> SlotRef<T> {
+        const KEPT: &str = "a slot that is held keeps its file";
+        let (block, count) = source.change(Marks::Ours, |_| Some(Word::EMPTY)).expect(KEPT);
+        // SAFETY: the exchange took the slot's share of the file away, with its count.
+        let file = unsafe { SlotRef::from_raw(block, count) }.settled().into_block();
+        let moved = Word::new(file, FdFlags::empty());
+        let (block, count) = self.change(Marks::Ours, |_| Some(moved)).expect(KEPT);
+        // SAFETY: as above, of the old file.
+        unsafe { SlotRef::from_raw(block, count) }
+    }
+
     /// Replaces a word that holds a file and no mark by what `next` makes of it; returns the file
-    /// and the word it was in.
+    /// and count it had.
     #[inline(always)]
     fn change(
         &self,
+        marks: Marks,
         next: impl Fn(Word<T>) -> Option<Word<T>>,
-    ) -> Result<(NonNull<Block<T>>, Word<T>), Obstacle> {
+    ) -> Result<(NonNull<Block<T>>, usize), Obstacle> {
         // Acquire, also on failure: a mutator that finds the mark gone comes after the fork
         // (pairs with the Release of `clear_mark`).
         let mut word = Word(self.0.load_for_update(Ordering::Acquire));
         loop {
             let Some(block) = word.block() else { return Err(Obstacle::Empty) };
-            if word.is_marked() {
+            if marks == Marks::Respect && word.is_marked() {
                 return Err(Obstacle::Marked);
             }
             let Some(new) = next(word) else { return Err(Obstacle::Empty) };
@@ -343,7 +368,7 @@ impl<T> Slot<T> {
             // `transfer` (their uses of the file, and the credit) and with `fill`. Failed: a lookup,
             // a returned handle, another change or a mark came first; look again.
             match self.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(()) => return Ok((block, word)),
+                Ok(()) => return Ok((block, word.count())),
                 Err(seen) => word = seen,
             }
         }
@@ -351,13 +376,13 @@ impl<T> Slot<T> {
 
     // Fork, see snapshot.rs
 
-    /// Marks the slot. From now until `clear_mark` a file in it stays.
-    ///
-    /// Returns whether the slot was unmarked.
-    pub(crate) fn mark(&self) -> bool {
+    /// Marks the slot. If there is a file in it, it and the flags, which are the result, stay from now
+    /// until `clear_mark`. If not, it can still be filled, which wipes the mark.
+    pub(crate) fn mark(&self) -> Option<FdFlags> {
         // AcqRel: Acquire, changes before it are seen, with all that came before them; Release,
         // whoever meets the mark comes after what this fork has seen so far.
-        !Word(self.0.fetch_or(MARK, Ordering::AcqRel)).is_marked()
+        let word = Word(self.0.fetch_or(MARK, Ordering::AcqRel));
+        word.block().map(|_| word.flags())
     }
 
     pub(crate) fn is_marked(&self) -> bool {
@@ -415,7 +440,7 @@ mod tests {
         let count = Word(slot.0.load(Ordering::Relaxed)).count();
         assert!(count <= TRANSFER_AT, "{count}");
         assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
-        drop(slot.try_take(FdFlags::empty()).unwrap().0);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
         assert_eq!(Arc::strong_count(&file), 2);
         drop(handles);
         assert_eq!(Arc::strong_count(&file), 1);
@@ -432,7 +457,7 @@ mod tests {
         }
         assert_eq!(Word(slot.0.load(Ordering::Relaxed)).count(), 0);
         assert_eq!(Arc::strong_count(&file), 2);
-        drop(slot.try_take(FdFlags::empty()).unwrap().0);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
         assert_eq!(Arc::strong_count(&file), 1);
     }
 
@@ -441,7 +466,7 @@ mod tests {
         let file = Arc::new(());
         let slot = slot_with(&file);
         let handle = slot.acquire().unwrap().0;
-        drop(slot.try_take(FdFlags::empty()).unwrap().0);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
         // A late lookup, between its load and its addition.
         slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);
         assert!(slot.acquire().is_none());
@@ -460,7 +485,7 @@ mod tests {
         slot.try_set_flags(FdFlags::from_bits_retain(0xff)).unwrap();
         assert_eq!(slot.flags(), Some(FdFlags::all()));
         assert!(!slot.is_marked());
-        drop(slot.try_take(FdFlags::empty()).unwrap().0);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
     }
 
     #[test]
@@ -471,6 +496,6 @@ mod tests {
         let file = OwnedRef::new(Arc::clone(&file));
         assert!(slot.try_install(file.into(), FdFlags::empty()).is_ok());
         assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
-        drop(slot.try_take(FdFlags::CLOEXEC).unwrap().0);
+        drop(slot.try_take(FdFlags::CLOEXEC).unwrap());
     }
 }

@@ -108,9 +108,8 @@ impl<T> FdTable<T> {
                 if slot.is_marked() {
                     continue;
                 }
-                slot.mark();
                 changed = true;
-                let Some(flags) = slot.flags() else { continue };
+                let Some(flags) = slot.mark() else { continue };
                 empty &= !(1 << fd);
                 if !is_copied(fd, flags, left_out) {
                     continue;

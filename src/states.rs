@@ -233,7 +233,7 @@ impl<T> FdTable<T> {
     fn take_upper(&self, fd: u32, slot: &Slot<T>) -> Result<SlotRef<T>, BadFd> {
         slot.flags().ok_or(BadFd)?;
         let mut upper = self.lock.lock();
-        let (file, _) = slot.try_take(FdFlags::empty()).map_err(|_| BadFd)?;
+        let file = slot.try_take(FdFlags::empty()).map_err(|_| BadFd)?;
         upper.open -= 1;
         self.tree.release(&mut upper, fd);
         Ok(file)
@@ -244,7 +244,7 @@ impl<T> FdTable<T> {
     pub(crate) fn take_first(&self, slot: &Slot<T>, only: FdFlags) -> Option<SlotRef<T>> {
         loop {
             match slot.try_take(only) {
-                Ok((file, _)) => return Some(file),
+                Ok(file) => return Some(file),
                 Err(Obstacle::Empty) => return None,
                 Err(Obstacle::Marked) => self.wait_for_fork(),
             }
@@ -329,32 +329,27 @@ impl<T> FdTable<T> {
     /// `to`: open → open with the file of `from`; `from`: open → free. The file that was at `to` is the
     /// result. If `to` is not open nothing changes.
     ///
-    /// One section under the lock, also for the first word: so no fork sees half of it, nobody meets a
-    /// mark, and what is moved can't be closed at its old number. Lookups can see `from` closed just
-    /// before they see its file at `to`.
+    /// One section under the lock, with the marks that a fork uses: so no fork sees half of it, and whoever
+    /// wants to change either waits until both are done. Lookups do not wait: they can find `from` closed
+    /// just before they find its file at `to`.
     pub(crate) fn move_open(&self, from: u32, to: u32) -> Result<SlotRef<T>, BadFd> {
         let source = self.slots.get(from).ok_or(BadFd)?;
         let target = self.slots.get(to).ok_or(BadFd)?;
         let mut upper = self.lock.lock();
-        target.flags().ok_or(BadFd)?;
-        let (file, flags) = source.try_take(FdFlags::empty()).map_err(|_| BadFd)?;
-        match target.try_swap(file.settled(), FdFlags::empty()) {
-            Ok(victim) => {
-                if from < FIRST_END {
-                    self.next_fd.release(1 << from);
-                } else {
-                    upper.open -= 1;
-                    self.tree.release(&mut upper, from);
-                }
-                Ok(victim)
-            }
-            Err((file, _)) => {
-                // `to` was closed since we looked. `from` is still claimed: as if it had not been taken.
-                let restored = source.try_install(file, flags);
-                debug_assert!(restored.is_ok(), "no marks while we hold the lock");
-                Err(BadFd)
-            }
+        let hold = |fd, slot: &Slot<T>| if fd < FIRST_END { slot.mark() } else { slot.flags() };
+        let both_open = hold(from, source).is_some() & hold(to, target).is_some();
+        let victim = both_open.then(|| target.move_from(source));
+        for (_, slot) in [(from, source), (to, target)].iter().filter(|(fd, _)| *fd < FIRST_END) {
+            slot.clear_mark();
         }
+        let victim = victim.ok_or(BadFd)?;
+        if from < FIRST_END {
+            self.next_fd.release(1 << from);
+        } else {
+            upper.open -= 1;
+            self.tree.release(&mut upper, from);
+        }
+        Ok(victim)
     }
 
     /// open → open, with other flags.

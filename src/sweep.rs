@@ -128,7 +128,7 @@ impl<T> FdTable<T> {
         let mut taken = 0_u64;
         for bit in Bits(bits) {
             let fd = (index << WORD_LOG) as u32 | bit;
-            if let Some(Ok((file, _))) = self.slots.get(fd).map(|slot| slot.try_take(only)) {
+            if let Some(Ok(file)) = self.slots.get(fd).map(|slot| slot.try_take(only)) {
                 files[bit as usize] = Some(file);
                 taken |= 1 << bit;
             }
