@@ -324,8 +324,9 @@ impl<T> SlotRef<T> {
             // Relaxed: nobody else can reach the counter.
             self.rc().store(1, Ordering::Relaxed);
         } else {
-            // AcqRel as a credit, see `drop`. Our handle keeps the sum above 0.
-            self.rc().fetch_add(self.balance().wrapping_add(1), Ordering::AcqRel);
+            // Relaxed: the handle that is left keeps the sum above 0, and its own drop releases and
+            // acquires.
+            self.rc().fetch_add(self.balance().wrapping_add(1), Ordering::Relaxed);
         }
         OwnedRef { block: ManuallyDrop::new(self).block }
     }

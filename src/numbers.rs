@@ -106,10 +106,9 @@ impl FirstWord {
         // Relaxed: the read-modify-write on `bits` publishes it.
         self.forking.store(forking, Ordering::Relaxed);
         if forking {
-            // AcqRel: claims before it come before the fork (Acquire pairs with nothing that they
-            // must show: their slots are looked at one by one); claims after it, which acquire,
-            // see the flag. So only those before it, at most one per number, can disturb the fork.
-            self.bits.fetch_or(0, Ordering::AcqRel);
+            // Release pairs with the Acquire of claims: those after this see the flag. So only those
+            // before it, at most one per number, can disturb the fork.
+            self.bits.fetch_or(0, Ordering::Release);
         }
     }
 

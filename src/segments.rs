@@ -143,9 +143,9 @@ impl<E, const BINS: usize> Segments<E, BINS> {
     /// if not even a directory is there. Sweeps skip by it.
     fn gap(&self, index: usize) -> Range<usize> {
         let Place { bin, .. } = Place::of(index);
-        // Acquire: as in `find`; only null or not matters.
+        // Relaxed: only null or not matters, nothing is reached through it.
         match self.bins.get(bin.number()) {
-            Some(base) if !base.load(Ordering::Acquire).is_null() => Self::piece(index),
+            Some(base) if !base.load(Ordering::Relaxed).is_null() => Self::piece(index),
             _ => bin.start()..bin.start() + bin.len(),
         }
     }
@@ -235,9 +235,8 @@ impl<E, const BINS: usize> Drop for Segments<E, BINS> {
     fn drop(&mut self) {
         for (number, base) in self.bins.iter().enumerate() {
             let bin = Bin::from_number(number);
-            // Acquire, also below: the publication may have been another thread's. `&mut self`
-            // says that there will be no more.
-            let Some(base) = NonNull::new(base.load(Ordering::Acquire)) else { continue };
+            // Relaxed, also below: `&mut self` comes after every publication.
+            let Some(base) = NonNull::new(base.load(Ordering::Relaxed)) else { continue };
             if bin.is_direct() {
                 // SAFETY: published by `ensure` as `len` elements; `&mut self`: no one else is here.
                 unsafe { free(base.cast::<E>(), bin.len()) };
@@ -249,7 +248,7 @@ impl<E, const BINS: usize> Drop for Segments<E, BINS> {
                 let entry = unsafe { directory.add(at) };
                 // SAFETY: the entry is initialized.
                 let entry = unsafe { entry.as_ref() };
-                if let Some(piece) = NonNull::new(entry.load(Ordering::Acquire)) {
+                if let Some(piece) = NonNull::new(entry.load(Ordering::Relaxed)) {
                     // SAFETY: published by `ensure` as one piece; no one else is here.
                     unsafe { free(piece, 1 << bin.piece_log()) };
                 }

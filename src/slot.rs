@@ -222,8 +222,8 @@ impl<T> Slot<T> {
     /// While the result is used the slot must keep its file.
     #[inline(always)]
     pub(crate) unsafe fn lend(&self) -> Option<ManuallyDrop<OwnedRef<T>>> {
-        // Acquire pairs with `fill` and `try_install`: the file is initialized.
-        let block = Word(self.0.load(Ordering::Acquire)).block()?;
+        // Relaxed: that nobody else changes the slot, which the caller knows, orders all changes before.
+        let block = Word(self.0.load(Ordering::Relaxed)).block()?;
         // SAFETY: the slot's share keeps the file alive, by the caller; never dropped, so never
         // counted down.
         Some(ManuallyDrop::new(unsafe { OwnedRef::from_block(block) }))
@@ -258,14 +258,14 @@ impl<T> Slot<T> {
     /// flag that a late `close_range` put there.
     #[inline(always)]
     pub(crate) fn vacate(&self) {
-        // Release: as `fill`, a fork that sees the mark gone sees the claim too.
-        self.0.overwrite(Word::EMPTY.0, Ordering::Release);
+        // Relaxed: it shows nothing to anyone; the claim orders it after the last owner.
+        self.0.overwrite(Word::EMPTY.0, Ordering::Relaxed);
     }
 
     /// Installs a file on a reserved number; flags that `close_range` put there meanwhile stay.
     pub(crate) fn try_install(&self, file: SlotRef<T>, flags: FdFlags) -> Result<(), SlotRef<T>> {
-        // Acquire, also on failure: as a mutator (see `try_take`).
-        let mut word = Word(self.0.load_for_update(Ordering::Acquire));
+        // Relaxed, also on failure: the exchange decides.
+        let mut word = Word(self.0.load_for_update(Ordering::Relaxed));
         let block = file.into_block();
         loop {
             if word.is_marked() {
@@ -274,8 +274,8 @@ impl<T> Slot<T> {
             }
             debug_assert!(word.block().is_none(), "the slot of a reserved number is empty");
             let filled = Word::new(block, flags | word.flags());
-            // Release as `fill`, Acquire as a mutator. Failed: a late lookup, a flag or a mark.
-            match self.compare_exchange(word, filled, Ordering::AcqRel, Ordering::Acquire) {
+            // Release as `fill`; Acquire as a change, see there. Failed: a late lookup, a flag or a mark.
+            match self.compare_exchange(word, filled, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(()) => return Ok(()),
                 Err(seen) => word = seen,
             }
@@ -314,8 +314,8 @@ impl<T> Slot<T> {
 
     /// Sets CLOEXEC on a claimed number, open or reserved, if it has all of the flags in `only`.
     pub(crate) fn try_set_cloexec(&self, only: FdFlags) -> Result<(), Obstacle> {
-        // Acquire, AcqRel: as `change`.
-        let mut word = Word(self.0.load_for_update(Ordering::Acquire));
+        // Relaxed, also on failure: the exchange decides.
+        let mut word = Word(self.0.load_for_update(Ordering::Relaxed));
         loop {
             if word.is_marked() {
                 return Err(Obstacle::Marked);
@@ -324,7 +324,9 @@ impl<T> Slot<T> {
                 return Err(Obstacle::Empty);
             }
             let flagged = word.with_flags(word.flags() | FdFlags::CLOEXEC);
-            match self.compare_exchange(word, flagged, Ordering::AcqRel, Ordering::Acquire) {
+            // Release pairs with `mark`: a fork that sees the flag sees what came before it; Acquire as
+            // a change, see there.
+            match self.compare_exchange(word, flagged, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(()) => return Ok(()),
                 Err(seen) => word = seen,
             }
@@ -354,8 +356,8 @@ impl<T> Slot<T> {
         marks: Marks,
         next: impl Fn(Word<T>) -> Option<Word<T>>,
     ) -> Result<(NonNull<Block<T>>, usize), Obstacle> {
-        // Acquire, also on failure: a mutator that finds the mark gone comes after the fork
-        // (pairs with the Release of `clear_mark`).
+        // Acquire, also on failure: a change that finds no file comes after the one that took it away,
+        // and after what came before that. (A lookup's miss does not.)
         let mut word = Word(self.0.load_for_update(Ordering::Acquire));
         loop {
             let Some(block) = word.block() else { return Err(Obstacle::Empty) };
@@ -365,7 +367,8 @@ impl<T> Slot<T> {
             let Some(new) = next(word) else { return Err(Obstacle::Empty) };
             // Release pairs with `acquire` (a new file is initialized) and with `mark` (a fork that
             // sees this change sees what came before it). Acquire pairs with `give_back` and
-            // `transfer` (their uses of the file, and the credit) and with `fill`. Failed: a lookup,
+            // `transfer` (their uses of the file, and the credit), with `fill`, and with
+            // `clear_mark` (a change after a fork comes after all that the fork has seen). Failed: a lookup,
             // a returned handle, another change or a mark came first; look again.
             match self.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(()) => return Ok((block, word.count())),
@@ -379,9 +382,9 @@ impl<T> Slot<T> {
     /// Marks the slot. If there is a file in it, it and the flags, which are the result, stay from now
     /// until `clear_mark`. If not, it can still be filled, which wipes the mark.
     pub(crate) fn mark(&self) -> Option<FdFlags> {
-        // AcqRel: Acquire, changes before it are seen, with all that came before them; Release,
-        // whoever meets the mark comes after what this fork has seen so far.
-        let word = Word(self.0.fetch_or(MARK, Ordering::AcqRel));
+        // Acquire pairs with the changes' Release: those before it are seen, with all that came before
+        // them. Whoever meets the mark waits for the lock, which orders the rest.
+        let word = Word(self.0.fetch_or(MARK, Ordering::Acquire));
         word.block().map(|_| word.flags())
     }
 
@@ -391,8 +394,8 @@ impl<T> Slot<T> {
     }
 
     pub(crate) fn clear_mark(&self) {
-        // AcqRel: pairs with the mutators' Acquire, they come after the snapshot.
-        self.0.fetch_and(!MARK, Ordering::AcqRel);
+        // Release pairs with the Acquire of `change`: changes from now on come after the snapshot.
+        self.0.fetch_and(!MARK, Ordering::Release);
     }
 
     /// One more slot reference to the file, and the flags, for a fork's copy.
@@ -411,9 +414,8 @@ impl<T> Slot<T> {
 
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
-        // The table empties itself before its slots go; so this holds nothing. Acquire: whoever
-        // filled it.
-        debug_assert!(Word(self.0.load(Ordering::Acquire)).block().is_none());
+        // The table empties itself before its slots go. Relaxed: nobody else is here.
+        debug_assert!(Word(self.0.load(Ordering::Relaxed)).block().is_none());
     }
 }
 

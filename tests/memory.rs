@@ -409,25 +409,43 @@ fn alone(name: &str, test: impl FnOnce()) {
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+thread_local! {
+    static FLUSHES: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count_flush(_: &u32, _: TableId) -> Result<(), Errno> {
+    FLUSHES.set(FLUSHES.get() + 1);
+    Ok(())
+}
+
 /// As `refused_at_each`, for a task that shares its table with another one.
 fn task_refused_at_each(operation: impl Fn(&mut Files<u32>) -> Result<(), Errno>) {
     for n in 0.. {
-        let Scene { table, .. } = Scene::filled(70);
-        table.set_flags(69, CLOEXEC).unwrap();
+        let before = BYTES.get();
+        let table = Options::new().on_close(count_flush).build();
+        for fd in 0..70 {
+            table.insert(fd, if fd == 69 { CLOEXEC } else { NONE }).unwrap();
+        }
         let mut files = Files::from(table);
         let thread = files.share();
-        let (id, open) = (files.id(), files.len());
+        let id = files.id();
+        FLUSHES.set(0);
         let (result, _) = refusing(Refused::Nth(n), || operation(&mut files));
-        assert_eq!((thread.len(), thread.id()), (open, id));
+        let flushes = FLUSHES.get();
+        assert_eq!((thread.len(), thread.id()), (70, id));
+        if result.is_err() {
+            assert_eq!(result, Err(Errno::ENOMEM));
+            // Nothing has changed, the sharing included; and what was never open was not closed.
+            assert!(files.is_shared());
+            assert_eq!((files.id(), files.len(), flushes), (id, 70, 0));
+            assert_eq!(operation(&mut files), Ok(()));
+        }
+        drop((files, thread));
+        assert_eq!(BYTES.get(), before, "leaked at allocation {n}");
         if result.is_ok() {
             assert!(n > 0, "nothing was refused");
             break;
         }
-        assert_eq!(result, Err(Errno::ENOMEM));
-        // Nothing has changed, the sharing included.
-        assert!(files.is_shared());
-        assert_eq!((files.id(), files.len()), (id, open));
-        assert_eq!(operation(&mut files), Ok(()));
     }
 }
 

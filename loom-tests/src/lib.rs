@@ -1,5 +1,5 @@
-//! What the models in `tests/` are made of: [`Race`], which runs one, [`World`], the table it runs
-//! on, and [`File`], which notices if it is leaked, dropped twice or used too late.
+//! What the models in `tests/` are made of: `Race`, which runs one, `World`, the table it runs
+//! on, and `File`, which notices if it is leaked, dropped twice or used too late.
 //!
 //! `cargo loom` runs them. Without `--cfg loom` there is nothing here, and no models.
 

@@ -176,3 +176,31 @@ fn renumber_crosswise() {
         .end(|w, _| w.contents())
         .allows(&["one: ok; two: EBADF; -A", "one: EBADF; two: ok; B"]);
 }
+
+/// The handles that are out go with the file that is moved: who closes it at its new number must see them.
+#[test]
+fn renumber_a_held_file_or_close() {
+    Race::new("renumber_a_held_file_or_close", |ledger| {
+        World::new(ledger).open(0, "A").open(1, "B").hold(0, 1)
+    })
+    .role("renumber", |w| w.table.renumber(0, 1).map_or("EBADF", |()| "ok"))
+    .role("close", |w| w.close(1))
+    .end(|w, ledger| format!("A by {}; {}", ledger.destroyer("A"), w.contents()))
+    .allows(&[
+        "renumber: ok; close: ok; A by nobody; .",
+        "renumber: EBADF; close: ok; A by nobody; A",
+    ]);
+}
+
+/// A number that a renumber is about to move from, or holds for a moment although nobody has it open.
+#[test]
+fn renumber_or_install() {
+    Race::new("renumber_or_install", |ledger| World::new(ledger).reserve(0).open(1, "B").with("A"))
+        .role("renumber", |w| w.table.renumber(0, 1).map_or("EBADF", |()| "ok"))
+        .role("install", |w| w.install(0, "A"))
+        .end(|w, ledger| format!("B by {}; {}", ledger.destroyer("B"), w.contents()))
+        .allows(&[
+            "renumber: ok; install: ok; B by renumber; -A",
+            "renumber: EBADF; install: ok; B by nobody; AB",
+        ]);
+}

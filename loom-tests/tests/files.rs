@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use fdtable::file::{AccessMode, OpenOptions};
 use fdtable::{CloseRange, FdFlags, Files, OwnedRef, OwnedReservation};
 use loom_tests::{File, Ledger, Race};
 
@@ -233,4 +234,40 @@ fn install_or_drop() {
     })
     .end(|_, ledger| format!("{} {}", ledger.destroyer("A"), ledger.destroyer("B")))
     .allows(&["install: 1; exit: ; install install", "install: 1; exit: ; exit exit"]);
+}
+
+/// A task takes the position without its lock once nobody else has the file. It has to see what the last
+/// other handle has done to it.
+#[test]
+fn lock_position_or_drop() {
+    type Opened = fdtable::file::File<(), ()>;
+    struct Position(Mutex<Files<Opened>>, Mutex<Option<OwnedRef<Opened>>>);
+    Race::new("lock_position_or_drop", |_| {
+        let options = OpenOptions::new(AccessMode::Read);
+        let task = Files::new();
+        let file = Opened::open((), &options, |()| Ok(())).expect("opens");
+        let fd = task.insert(file, NONE).expect("there is room");
+        let handle = task.get_owned(fd).expect("open");
+        Position(Mutex::new(task), Mutex::new(Some(handle)))
+    })
+    .role("handle", |Position(_, handle)| {
+        let file = handle.lock().unwrap().take().expect("taken once");
+        *file.lock_position() += 1;
+        drop(file);
+        ""
+    })
+    .role("task", |Position(task, _)| {
+        let mut task = task.lock().unwrap();
+        let mut file = task.lock_position(0).expect("open");
+        let mut position = file.position();
+        let lock = if position.is_locked() { "locked" } else { "alone" };
+        *position += 10;
+        format!("{lock} {}", *position)
+    })
+    .end(|Position(task, _), _| task.lock().unwrap().get(0).expect("open").position())
+    .allows(&[
+        "handle: ; task: alone 11; 11",
+        "handle: ; task: locked 10; 11",
+        "handle: ; task: locked 11; 11",
+    ]);
 }

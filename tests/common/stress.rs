@@ -1,7 +1,7 @@
-//! Threads that meet at a barrier and run for a number of rounds; no clocks.
+//! Threads that meet and then run for a number of rounds; no clocks.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
 
 /// How often to repeat: `n` times, or a few times under Miri, which is slow but looks closely.
@@ -15,13 +15,35 @@ pub(crate) const fn rounds(n: usize) -> usize {
     }
 }
 
+/// Where threads wait for each other. They spin: those of a `Barrier` wake one after the other, and the
+/// first is done before the last begins.
+struct Start {
+    missing: AtomicUsize,
+}
+
+impl Start {
+    fn of(threads: usize) -> Start {
+        Start { missing: AtomicUsize::new(threads) }
+    }
+
+    fn wait(&self) {
+        self.missing.fetch_sub(1, SeqCst);
+        let mut spins = 0;
+        while self.missing.load(SeqCst) > 0 {
+            spins += 1;
+            // There may be more threads than processors.
+            if spins % 200 == 0 { thread::yield_now() } else { spin_loop() }
+        }
+    }
+}
+
 /// Runs all of them at once, each on a thread of its own, and waits for them.
 pub(crate) fn together(threads: &[&(dyn Fn() + Sync)]) {
-    let barrier = Barrier::new(threads.len());
+    let start = Start::of(threads.len());
     thread::scope(|scope| {
         for thread in threads {
             scope.spawn(|| {
-                barrier.wait();
+                start.wait();
                 thread();
             });
         }
@@ -40,11 +62,11 @@ pub(crate) fn alongside(background: &[&(dyn Fn() + Sync)], work: impl FnOnce()) 
         }
     }
 
-    let (barrier, stop) = (Barrier::new(background.len() + 1), AtomicBool::new(false));
+    let (start, stop) = (Start::of(background.len() + 1), AtomicBool::new(false));
     thread::scope(|scope| {
         for thread in background {
             scope.spawn(|| {
-                barrier.wait();
+                start.wait();
                 loop {
                     thread();
                     if stop.load(Relaxed) {
@@ -54,7 +76,7 @@ pub(crate) fn alongside(background: &[&(dyn Fn() + Sync)], work: impl FnOnce()) 
             });
         }
         let _stop = Stop(&stop);
-        barrier.wait();
+        start.wait();
         work();
     });
 }
