@@ -706,6 +706,45 @@ fn c6_an_allocator_may_use_the_table() {
     }
 }
 
+fn free_3_then_70() {
+    CALLS.set(CALLS.get() + 1);
+    let table = TABLE.get().unwrap();
+    table.close(3).unwrap();
+    table.close(70).unwrap();
+}
+
+/// 128 is the lowest free number, then 3 is; 70 never is, as it is freed after 3.
+#[test]
+fn c1_what_is_freed_during_the_growth_counts_in_its_order() {
+    let operations: [fn(&FdTable<u32>); 5] = [
+        |table| {
+            let fd = table.insert(table.get_owned(0).unwrap(), NONE).unwrap();
+            assert!(fd == 3 || fd == 128, "{fd}");
+        },
+        |table| {
+            let fd = table.dup(0).unwrap();
+            assert!(fd == 3 || fd == 128, "{fd}");
+        },
+        |table| {
+            let fd = table.reserve().unwrap().fd();
+            assert!(fd == 3 || fd == 128, "{fd}");
+        },
+        |table| {
+            let fd = table.dup_from(0, 1, NONE).unwrap();
+            assert!(fd == 3 || fd == 128, "{fd}");
+        },
+        |table| {
+            let fds = table.reserve_many::<2>().unwrap().map(|reserved| reserved.fd().get());
+            assert!([[128, 129], [3, 128], [3, 70]].contains(&fds), "{fds:?}");
+        },
+    ];
+    for operation in operations {
+        let scene = || Scene::filled(128).table;
+        let calls = (0..).take_while(|&n| calling((n, free_3_then_70), scene(), operation)).count();
+        assert!(calls > 0, "nothing was allocated");
+    }
+}
+
 fn lower_max() {
     CALLS.set(CALLS.get() + 1);
     TABLE.get().unwrap().set_max(64);

@@ -188,8 +188,8 @@ fn open_or_open_at_the_budgets_maximum() {
         }
     }
     Race::new("open_or_open_at_the_budgets_maximum", |_| Budget::new(1))
-        .role("open", |budget| open(budget))
-        .role("open too", |budget| open(budget))
+        .role("open", open)
+        .role("open too", open)
         .end(|budget, _| budget.used())
         .allows(&[
             "open: ok; open too: ok; 0",

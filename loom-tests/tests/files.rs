@@ -113,8 +113,7 @@ fn borrow_or_close_then_drop() {
     Race::new("files_borrow_or_close_then_drop", |ledger| Tasks::new(ledger, 2, NONE))
         .role("borrow", |tasks| {
             let mut task = tasks.task();
-            let name = task.borrow(0).map_or("-", |file| file.name());
-            name
+            task.borrow(0).map_or("-", |file| file.name())
         })
         .role("close", |tasks| tasks.task().close(0).map_or("EBADF", |()| "ok"))
         .end(|_, ledger| format!("A by {}", ledger.destroyer("A")))

@@ -370,30 +370,6 @@ fn fork_or_install_then_miss_or_install() {
     ]);
 }
 
-/// And here it is a sweep that sets a flag: a child with B and without the flag is older.
-#[test]
-fn fork_or_close_range_cloexec_then_miss_or_install() {
-    Race::new("fork_or_close_range_cloexec_then_miss_or_install", |ledger| {
-        World::new(ledger).open(0, "A").reserve(1).with("B")
-    })
-    .role("fork", |w| w.fork())
-    .role("sweep", |w| {
-        w.table.close_range(0, 0, fdtable::CloseRange::CLOEXEC).expect("a valid call");
-        w.get(1)
-    })
-    .role("install", |w| w.install(1, "B"))
-    .end(|w, _| format!("{}{}", w.children(), w.contents()))
-    .allows(&[
-        "fork: ; sweep: -; install: ok; child A; A*B",
-        "fork: ; sweep: -; install: ok; child A*; A*B",
-        "fork: ; sweep: -; install: ok; child A*B; A*B",
-        "fork: ; sweep: B; install: ok; child A; A*B",
-        "fork: ; sweep: B; install: ok; child A*; A*B",
-        "fork: ; sweep: B; install: ok; child AB; A*B",
-        "fork: ; sweep: B; install: ok; child A*B; A*B",
-    ]);
-}
-
 /// A reservation is free in the child, also if a mark meets it.
 #[test]
 fn fork_or_reserve_then_abandon() {
@@ -466,6 +442,22 @@ fn fork_or_close_low_then_close_high() {
         "fork: ; close: ok ok; child A-C; .",
         "fork: ; close: ok ok; child --C; .",
         "fork: ; close: ok ok; child .; .",
+    ]);
+}
+
+/// The flags of an upper fd, then a close below.
+#[test]
+fn fork_or_set_flags_high_then_close_low() {
+    Race::new("fork_or_set_flags_high_then_close_low", |ledger| {
+        World::new(ledger).open(0, "A").open(2, "C")
+    })
+    .role("fork", |w| w.fork())
+    .role("change", |w| format!("{} {}", w.set_flags(2, FdFlags::CLOEXEC), w.close(0)))
+    .end(|w, _| format!("{}{}", w.children(), w.contents()))
+    .allows(&[
+        "fork: ; change: ok ok; child A-C; --C*",
+        "fork: ; change: ok ok; child A-C*; --C*",
+        "fork: ; change: ok ok; child --C*; --C*",
     ]);
 }
 
