@@ -27,7 +27,6 @@ mod table;
 #[expect(unsafe_code, reason = "the reference count in a file's block")]
 mod block;
 mod geometry;
-mod lock;
 mod numbers;
 #[expect(unsafe_code, reason = "address-stable storage behind raw pointers")]
 mod segments;

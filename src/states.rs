@@ -11,11 +11,10 @@ use crate::block::SlotRef;
 use crate::error::{BadFd, OutOfMemory, ReplaceError, ReserveError};
 use crate::fd::FdFlags;
 use crate::geometry::{MAX_CEILING, WORD};
-use crate::lock::Guard;
 use crate::numbers::{FirstWord, Upper};
 use crate::slot::{Obstacle, Slot};
 use crate::slots::Slots;
-use crate::sync::Backoff;
+use crate::sync::{Backoff, Guard};
 use crate::table::FdTable;
 
 /// One past the numbers of the first word.

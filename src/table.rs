@@ -13,13 +13,13 @@ use crate::fd::{CloseRange, Fd, FdFlags, FdLike};
 use crate::handle::Ref;
 use crate::iter::Iter;
 use crate::limited::Limited;
-use crate::lock::Mutex;
 use crate::numbers::{FirstWord, Tree, Upper};
 use crate::options::{Config, Options, TableId, clamp_max};
 use crate::reservation::Reservation;
 use crate::slots::Slots;
 use crate::states::Bits;
 use crate::sweep::Selection;
+use crate::sync::Mutex;
 
 /// A table of file descriptors: small numbers that refer to files of any type `T`, shared by
 /// reference between threads.

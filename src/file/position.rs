@@ -3,8 +3,8 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::lock::{Guard, Mutex};
 use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Guard, Mutex};
 
 pub(super) struct Position {
     value: AtomicU64,

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use crate::block::{OwnedRef, Unreferenced};
 use crate::error::CloseError;
 use crate::fd::FdLike;
-use crate::lock::Mutex;
+use crate::sync::Mutex;
 use crate::table::FdTable;
 
 /// Files that nobody refers to any more and that wait for their destructor, in the order in which their

@@ -1,0 +1,71 @@
+//! The table's slow-path lock: a spin lock with backoff, whose waiters sleep when it is held long.
+//!
+//! Most sections take nanoseconds; unlocking by a plain store saves them a read-modify-write that
+//! a parking lock needs. A fork of a large table holds it for milliseconds: waiters then yield and,
+//! with `std`, sleep. No user code runs and nothing is allocated while it is held.
+#![expect(unsafe_code, reason = "`lock_api::RawMutex` is an unsafe trait")]
+
+use super::{AtomicBool, Backoff, Ordering};
+
+pub(crate) type Mutex<T> = lock_api::Mutex<RawLock, T>;
+pub(crate) type Guard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
+
+pub(crate) struct RawLock {
+    locked: AtomicBool,
+}
+
+// SAFETY: `locked` goes from false to true in one compare-and-swap, and back only by the
+// holder: at most one thread is between `lock` and `unlock`.
+unsafe impl lock_api::RawMutex for RawLock {
+    const INIT: Self = RawLock { locked: AtomicBool::new(false) };
+
+    type GuardMarker = lock_api::GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        if !self.try_lock() {
+            self.lock_contended();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // Acquire pairs with the Release of `unlock`: the last holder's writes are seen.
+        self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // Release pairs with the Acquire of `try_lock`.
+        self.locked.store(false, Ordering::Release);
+    }
+}
+
+impl RawLock {
+    #[cold]
+    fn lock_contended(&self) {
+        use lock_api::RawMutex as _;
+        let backoff = Backoff::new();
+        loop {
+            // Relaxed: only a hint, `try_lock` decides.
+            if !self.locked.load(Ordering::Relaxed) && self.try_lock() {
+                return;
+            }
+            if backoff.is_completed() {
+                rest();
+            } else {
+                backoff.snooze();
+            }
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+fn rest() {
+    std::thread::sleep(core::time::Duration::from_micros(50));
+}
+
+#[cfg(not(feature = "std"))]
+fn rest() {
+    core::hint::spin_loop();
+}

@@ -1,0 +1,27 @@
+//! The primitives of `core`, or loom's under the model checker. With `geometry.rs` the only
+//! place that knows of `cfg(loom)`.
+//!
+//! Two defects of loom 0.7.3 are worked around here, each by an operation that is a plain
+//! load or store outside of loom:
+//! * `load_for_update`, the load before a compare-and-swap: loom remembers one last access per
+//!   atomic, so a thread's own load hides another thread's earlier one, and runs are missed. Under
+//!   loom it is a read-modify-write that changes nothing.
+//! * `overwrite`, a store that races with read-modify-writes: loom invents results that C11
+//!   forbids. Under loom it is a swap.
+
+#[cfg(not(all(loom, feature = "loom")))]
+mod lock;
+#[cfg(all(loom, feature = "loom"))]
+mod loom;
+#[cfg(not(all(loom, feature = "loom")))]
+mod native;
+
+pub(crate) use core::sync::atomic::Ordering;
+
+#[cfg(all(loom, feature = "loom"))]
+pub(crate) use self::loom::*;
+#[cfg(not(all(loom, feature = "loom")))]
+pub(crate) use {
+    lock::{Guard, Mutex},
+    native::*,
+};
