@@ -112,6 +112,12 @@ impl<T> OwnedRef<T> {
         Ok(unsafe { Box::from_raw(this.block.as_ptr()) }.value)
     }
 
+    /// Whether this is the only reference, of a file in no slot: it is if the answer is yes.
+    pub(crate) fn seems_last(this: &Self) -> bool {
+        // Relaxed: decides nothing; the drop looks again.
+        this.rc().load(Ordering::Relaxed) == 1
+    }
+
     /// Whether both are references to one file.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         this.block == other.block
