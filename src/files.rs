@@ -243,7 +243,7 @@ impl<T> SharedRef<T> {
     fn leave(&self) {
         // AcqRel: Release, what this sharer did to the table lies before the end; Acquire, if this
         // is the end, what the others did.
-        if self.sharers.fetch_sub(1, Ordering::AcqRel) == 1 && !OwnedRef::seems_last(&self.0) {
+        if self.sharers.fetch_sub(1, Ordering::AcqRel) == 1 && !self.0.seems_last() {
             self.table.clear();
         }
     }
