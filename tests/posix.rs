@@ -561,21 +561,25 @@ fn remove_hands_the_file_over_neither_flushed_nor_dropped() {
 }
 
 #[test]
-fn remove_then_try_into_inner_counts_every_kind_of_reference() {
+fn remove_then_try_into_inner_or_get_mut_counts_every_kind_of_reference() {
     at_each_base(|ledger, table, base| {
         table.insert(ledger.file(1), NONE).unwrap();
         table.dup(base).unwrap();
-        let file = table.remove(base).unwrap();
+        let mut file = table.remove(base).unwrap();
         // Another fd refers to it.
-        let file = file.try_into_inner().unwrap_err();
+        assert!(file.get_mut().is_none());
+        let mut file = file.try_into_inner().unwrap_err();
         let handle = table.get(base + 1).unwrap();
         table.close(base + 1).unwrap();
         // A handle does.
-        let file = file.try_into_inner().unwrap_err();
+        assert!(file.get_mut().is_none());
+        let mut file = file.try_into_inner().unwrap_err();
         drop(handle);
         let other = file.clone();
-        let file = file.try_into_inner().unwrap_err();
+        assert!(file.get_mut().is_none());
+        let mut file = file.try_into_inner().unwrap_err();
         drop(other);
+        assert_eq!(file.get_mut().unwrap().name(), 1);
         assert_eq!(file.try_into_inner().unwrap().name(), 1);
     });
 }

@@ -46,6 +46,26 @@ fn drop_or_into_inner() {
         ]);
 }
 
+/// The value can be changed only if nobody else has a reference, and then after all their uses.
+#[test]
+fn drop_or_get_mut() {
+    Race::new("drop_or_get_mut", |ledger| World::new(ledger).with("A").with_clone("A"))
+        .role("drop", |w| w.reference("A").name())
+        .role("change", |w| match w.made("A").get_mut() {
+            Some(file) => {
+                file.prepare();
+                "ok"
+            }
+            None => "shared",
+        })
+        .end(|_, ledger| format!("A by {}", ledger.destroyer("A")))
+        .allows(&[
+            "drop: A; change: ok; A by change",
+            "drop: A; change: shared; A by drop",
+            "drop: A; change: shared; A by change",
+        ]);
+}
+
 /// A file is opened by the last of its references, and closed again: the destructor runs after the use
 /// through the reference that is gone, although only the insert has seen it go.
 #[test]
