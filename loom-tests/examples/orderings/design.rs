@@ -70,7 +70,7 @@ pub(crate) fn rows(page: &str) -> Result<Vec<Row>> {
             Some(_) => Vec::new(),
             None => quoted(last).map(str::to_string).collect(),
         };
-        ensure!(excuse.is_some() != !models.is_empty(), "models, or none and why: {line}");
+        ensure!(excuse.is_some() == models.is_empty(), "models, or none and why: {line}");
         rows.push(Row { sites, half, models, excuse });
     }
     ensure!(!rows.is_empty(), "the table of orderings is empty");

@@ -28,7 +28,10 @@ pub(crate) struct Fault {
     #[serde(default)]
     also: Vec<Edit>,
     /// The models that must notice.
+    #[serde(default)]
     pub(crate) fails: Vec<String>,
+    /// Why no model does.
+    pub(crate) survives: Option<String>,
 }
 
 /// A piece of a file below `src/`, and what stands there instead. In it FAULT is whether the fault is
@@ -45,7 +48,11 @@ struct Edit {
 
 pub(crate) fn read(path: &Path) -> Result<Faults> {
     let text = fs::read_to_string(path)?;
-    toml::from_str(&text).with_context(|| path.display().to_string())
+    let faults: Faults = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    for Fault { name, fails, survives, .. } in &faults.fault {
+        ensure!(fails.is_empty() == survives.is_some(), "{name}: which models fail, or why none?");
+    }
+    Ok(faults)
 }
 
 /// The sources with all faults in them.

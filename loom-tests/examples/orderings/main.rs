@@ -8,8 +8,7 @@
 //! with the faults of `loom-tests/faults.toml`. Each such claim is tried.
 //!
 //! The faults are built into copies of the workspace below `target/orderings`, all of a kind into one; the environment
-//! says which of them a run has. A filter is a part of a fault's or an ordering's name, as the report writes it, or of
-//! a model's in the second part. `--survey` shows all models that a fault makes fail within one preemption.
+//! says which of them a run has. A filter is a part of a fault's or an ordering's name, as the report writes it. `--survey` shows all models that a fault makes fail within one preemption.
 
 mod design;
 mod faults;
@@ -26,6 +25,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::design::Row;
+use crate::faults::Fault;
 use crate::scratch::Sources;
 use crate::sites::{Mutant, Site};
 use crate::suite::{Caught, Suite};
@@ -74,45 +74,56 @@ fn main() -> Result<ExitCode> {
     let rows = design::rows(&fs::read_to_string(workspace.join("src/design.md"))?)?;
     let planted = faults::read(&workspace.join("loom-tests/faults.toml"))?;
 
-    let weakened = Suite::build(workspace, &work.join("weakened"), sources)?;
-    let faulty =
-        Suite::build(workspace, &work.join("faulty"), faults::planted(workspace, &planted.fault)?)?;
-
+    // Only what is asked for is built.
+    let weakened = match mutants.iter().any(|mutant| options.selects(&mutant.to_string())) {
+        true => Some(Suite::build(workspace, &work.join("weakened"), sources)?),
+        false => None,
+    };
+    let faulty = match planted.fault.iter().any(|fault| options.selects(&fault.name)) {
+        true => {
+            let sources = faults::planted(workspace, &planted.fault)?;
+            Some(Suite::build(workspace, &work.join("faulty"), sources)?)
+        }
+        false => None,
+    };
     if options.survey {
-        let names = mutants.iter().map(|mutant| (&weakened, mutant.to_string()));
-        let names = names.chain(planted.fault.iter().map(|fault| (&faulty, fault.name.clone())));
+        let names = mutants.iter().map(|mutant| (weakened.as_ref(), mutant.to_string()));
+        let names = names.chain(planted.fault.iter().map(|f| (faulty.as_ref(), f.name.clone())));
         let names: Vec<_> = names.filter(|(_, name)| options.selects(name)).collect();
-        suite::each(options.jobs, &names, |(suite, name)| suite.survey(name))?;
+        suite::each(options.jobs, &names, |(suite, name)| suite.expect("built").survey(name))?;
         return Ok(ExitCode::SUCCESS);
     }
 
-    let mut problems = weaken(&options, &weakened, &mutants, &rows)?;
-
+    let mut problems = Vec::new();
     let mut claims = Vec::new();
-    for row in &rows {
-        let covered = mutants.iter().filter(|mutant| row.covers(mutant));
-        let faults: Vec<_> = covered.map(Mutant::to_string).collect();
-        if faults.is_empty() {
-            problems.push(format!(
-                "the design page knows an ordering that is not there: {}",
-                row.name()
-            ));
+    if let Some(suite) = &weakened {
+        problems.extend(weaken(&options, suite, &mutants, &rows)?);
+        for row in &rows {
+            let covered = mutants.iter().filter(|mutant| row.covers(mutant));
+            let faults: Vec<_> = covered.map(Mutant::to_string).collect();
+            if faults.is_empty() {
+                problems.push(format!("the design page has an ordering too many: {}", row.name()));
+            }
+            let claim =
+                |model: &String| Claim { model: model.clone(), faults: faults.clone(), suite };
+            claims.extend(row.models.iter().map(claim));
         }
-        claims.extend(row.models.iter().map(|model| Claim {
-            model: model.clone(),
-            faults: faults.clone(),
-            suite: &weakened,
-        }));
     }
-    for fault in &planted.fault {
-        claims.extend(fault.fails.iter().map(|model| Claim {
-            model: model.clone(),
-            faults: vec![fault.name.clone()],
-            suite: &faulty,
-        }));
+    if let Some(suite) = &faulty {
+        for fault in &planted.fault {
+            let faults = vec![fault.name.clone()];
+            let claim =
+                |model: &String| Claim { model: model.clone(), faults: faults.clone(), suite };
+            claims.extend(fault.fails.iter().map(claim));
+        }
+        problems.extend(survivors(&options, suite, &planted.fault)?);
     }
-    problems.extend(twins(&options, &faulty, claims, &planted.without_twin)?);
-
+    let failed = twins(&options, claims, &mut problems)?;
+    if options.filters.is_empty()
+        && let Some(suite) = &faulty
+    {
+        complete(suite, &failed, &planted.without_twin, &mut problems);
+    }
     for problem in &problems {
         println!("error: {problem}");
     }
@@ -191,65 +202,86 @@ fn weaken(
     Ok(outcomes.into_iter().filter_map(|(_, problem)| problem).collect())
 }
 
-/// The second part. Returns what is wrong.
+/// Whether the faults that no model notices, as the list says, are still unnoticed. Returns what is wrong.
+fn survivors(options: &Options, suite: &Suite, faults: &[Fault]) -> Result<Vec<String>> {
+    let selected = |fault: &&Fault| fault.survives.is_some() && options.selects(&fault.name);
+    let selected: Vec<_> = faults.iter().filter(selected).collect();
+    let outcomes = suite::each(options.jobs, &selected, |fault| {
+        let caught = suite.search(&fault.name, [].into_iter())?;
+        match (&caught, &fault.survives) {
+            (None, Some(reason)) => println!("{}: SURVIVES, as expected: {reason}", fault.name),
+            (Some(caught), _) => println!("{}: caught by {caught}", fault.name),
+            (None, None) => {}
+        }
+        Ok(caught.map(|caught| format!("{} is listed as unnoticed: {}", fault.name, caught.model)))
+    })?;
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// The second part: which models have failed.
 fn twins(
     options: &Options,
-    suite: &Suite,
     claims: Vec<Claim<'_>>,
-    without: &BTreeMap<String, String>,
-) -> Result<Vec<String>> {
-    let mut problems = Vec::new();
+    problems: &mut Vec<String>,
+) -> Result<BTreeSet<String>> {
     let mut selected = Vec::new();
     for mut claim in claims {
-        match suite.find(&claim.model) {
-            Ok(model) => claim.model = model.name.clone(),
-            Err(error) => {
-                problems.push(format!("{error}, claimed to fail with {}", claim.faults.join(", ")));
-                continue;
-            }
+        if !claim.faults.iter().any(|fault| options.selects(fault)) {
+            continue;
         }
-        if options.selects(&claim.model) || claim.faults.iter().any(|fault| options.selects(fault))
-        {
-            selected.push(claim);
+        match claim.suite.find(&claim.model) {
+            Ok(model) => {
+                claim.model = model.name.clone();
+                selected.push(claim);
+            }
+            Err(error) => problems.push(format!("{}: {error}", claim.faults.join(", "))),
         }
     }
     selected.sort_by(|a, b| a.model.cmp(&b.model));
     println!("\n{} claims that a model fails", selected.len());
     let outcomes = suite::each(options.jobs, &selected, |claim| {
-        for fault in &claim.faults {
-            if let Some(Caught { said, time, .. }) = claim.suite.fails(&claim.model, fault)? {
-                println!("{:<72} {fault}: {said} ({:.1} s)", claim.model, time.as_secs_f64());
-                return Ok(None);
+        let Claim { model, faults, suite } = claim;
+        for fault in faults {
+            if let Some(Caught { said, time, .. }) = suite.fails(model, fault)? {
+                println!("{model:<60} {fault}: {said} ({:.1} s)", time.as_secs_f64());
+                return Ok(true);
             }
         }
-        println!("{:<72} passes with {}", claim.model, claim.faults.join(", "));
-        Ok(Some(format!("{} passes with {}", claim.model, claim.faults.join(", "))))
+        println!("{model:<60} PASSES with {}", faults.join(", "));
+        Ok(false)
     })?;
-    let failed: BTreeSet<_> = selected
-        .iter()
-        .zip(&outcomes)
-        .filter(|(_, problem)| problem.is_none())
-        .map(|(claim, _)| claim.model.as_str())
-        .collect();
-    problems.extend(outcomes.iter().flatten().cloned());
-    for model in suite.models().filter(|model| options.selects(&model.name)) {
-        let excuse = without.get(&model.name);
-        match (failed.contains(model.name.as_str()), excuse) {
-            (false, Some(excuse)) => println!("{:<72} has no twin: {excuse}", model.name),
+    let mut failed = BTreeSet::new();
+    for (Claim { model, faults, .. }, has_failed) in selected.into_iter().zip(outcomes) {
+        if has_failed {
+            failed.insert(model);
+        } else {
+            problems.push(format!("{model} passes with {}", faults.join(", ")));
+        }
+    }
+    Ok(failed)
+}
+
+/// Whether every model has failed, but for those that cannot, each with the reason.
+fn complete(
+    suite: &Suite,
+    failed: &BTreeSet<String>,
+    without: &BTreeMap<String, String>,
+    problems: &mut Vec<String>,
+) {
+    for model in suite.models() {
+        match (failed.contains(&model.name), without.get(&model.name)) {
+            (true, None) => {}
+            (true, Some(_)) => {
+                problems.push(format!("{} has a twin, and is listed without", model.name))
+            }
+            (false, Some(reason)) => println!("{:<60} has no twin: {reason}", model.name),
             (false, None) => {
                 problems.push(format!("{} has no twin: nothing makes it fail", model.name))
             }
-            (true, Some(_)) => {
-                problems.push(format!("{} is listed without a twin, and has one", model.name))
-            }
-            (true, None) => {}
         }
     }
-    for listed in without.keys() {
-        if suite.find(listed).is_err() {
-            problems.push(format!("{listed} is listed without a twin, and is no model"));
-        }
+    for listed in without.keys().filter(|name| suite.find(name).is_err()) {
+        problems.push(format!("{listed} is listed without a twin, and is no model"));
     }
     println!("{} of {} models have failed", failed.len(), suite.models().count());
-    Ok(problems)
 }

@@ -52,10 +52,7 @@ pub(crate) fn build(workspace: &Path, scratch: &Path, mut changed: Sources) -> R
     mirror(workspace, scratch, Path::new(""), &changed)?;
     let cargo = Command::new("cargo")
         .args(["loom", "--no-run", "--tests", "--message-format=json-render-diagnostics"])
-        .arg("--manifest-path")
-        .arg(scratch.join("Cargo.toml"))
-        // The target directory is relative to this: one for all copies.
-        .current_dir(scratch.parent().context("a folder of copies")?)
+        .current_dir(scratch)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("CARGO_BUILD_RUSTFLAGS")
