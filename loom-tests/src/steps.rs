@@ -466,8 +466,9 @@ impl Next<'_> {
         if from == to {
             return self.load(from.into(), |_, _| Outcome::Done);
         }
-        self.miss(from);
-        self.miss(to);
+        if [from, to].iter().any(|&fd| table.find(thread, fd, |state| !state.is_open()).is_some()) {
+            self.fail(Errno::EBADF);
+        }
         if let (State::Open(file, _), State::Open(..)) = (table.state(from), table.state(to))
             && table.held.is_none()
         {

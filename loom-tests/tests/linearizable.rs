@@ -9,7 +9,7 @@
 
 mod programs;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,8 +27,8 @@ const PREEMPTIONS: usize = 2;
 /// others. Those cut short are marked in the list; with FDTABLE_HISTORIES none is.
 const RUNS: usize = 3_000;
 
-/// The numbers: two of the first word, two beyond it.
-const LIMIT: u32 = 4;
+/// The numbers: two of the first word, one beyond it.
+const LIMIT: u32 = 3;
 
 const NAMES: [&str; 26] = [
     "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q", "R", "S",
@@ -111,21 +111,34 @@ fn run(program: &Arc<Program>, order: &[usize]) -> History {
     history
 }
 
+/// What the runs of a program were.
+#[derive(Default)]
+struct Judged {
+    runs: usize,
+    histories: usize,
+    /// Not all runs were made.
+    is_cut: bool,
+}
+
 /// Judges every run of the program, in as many orders as there are threads (see `Race`).
-fn judge(program: Program) -> (usize, usize) {
-    let (program, runs) = (Arc::new(program), Arc::new(AtomicUsize::new(0)));
+fn judge(program: Program, longest: Option<usize>) -> Judged {
+    let program = Arc::new(program);
     let histories = Arc::new(Mutex::new(HashSet::new()));
+    let mut judged = Judged::default();
     let n = program.threads.len();
     for first in 0..n {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
         builder.max_branches = 10_000;
-        builder.max_permutations = number("FDTABLE_HISTORIES").is_none().then_some(RUNS);
+        builder.max_permutations = longest;
+        // Where loom looks at that bound.
+        builder.checkpoint_interval = longest.unwrap_or(builder.checkpoint_interval);
         let order: Vec<_> = (first..first + n).map(|thread| thread % n).collect();
-        let (program, runs) = (Arc::clone(&program), Arc::clone(&runs));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let (program, counted) = (Arc::clone(&program), Arc::clone(&runs));
         let histories = Arc::clone(&histories);
         builder.check(move || {
-            runs.fetch_add(1, Ordering::Relaxed);
+            counted.fetch_add(1, Ordering::Relaxed);
             let history = run(&program, &order);
             if histories.lock().unwrap().contains(&history) {
                 return;
@@ -135,41 +148,59 @@ fn judge(program: Program) -> (usize, usize) {
             }
             histories.lock().unwrap().insert(history);
         });
+        let runs = runs.load(Ordering::Relaxed);
+        judged.runs += runs;
+        judged.is_cut |= longest.is_some_and(|longest| runs >= longest);
     }
-    let histories = histories.lock().unwrap().len();
-    (runs.load(Ordering::Relaxed), histories)
+    judged.histories = histories.lock().unwrap().len();
+    judged
 }
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|number| number.parse().ok())
 }
 
-/// Programs of this shape until every kind has met every other, and itself.
+/// Programs of this shape until every kind has met every other, and itself, on another thread.
 fn all_pairs(threads: usize, each: usize) {
+    // Not by `println!`, which the test harness swallows when all is well.
     let mut err = std::io::stderr();
-    for seed in 0..number("FDTABLE_HISTORIES").unwrap_or(1) {
+    let more = number("FDTABLE_HISTORIES");
+    for seed in 0..more.unwrap_or(1) {
         let seed = seed + number("FDTABLE_SEED").unwrap_or(0);
         let mut dice = Dice::new(seed);
         let mut pairs = Pairs::all();
-        let all = pairs.len();
-        let (mut programs, mut runs, mut histories) = (0, 0, 0);
-        while pairs.len() > 0 {
-            let before = pairs.len();
+        let mut met: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        let (mut programs, mut cut, mut all) = (0, 0, Judged::default());
+        while !pairs.is_empty() {
             let kinds = pairs.next(&mut dice.random, threads, each);
-            let names = |kinds: &Vec<usize>| {
-                kinds.iter().map(|&kind| KINDS[kind].0).collect::<Vec<_>>().join("; ")
-            };
-            let shown = kinds.iter().map(names).collect::<Vec<_>>().join("  ||  ");
-            let started = std::time::Instant::now();
-            let (r, h) = judge(dice.program(LIMIT, &kinds));
-            let new = before - pairs.len();
-            let took = started.elapsed().as_millis();
-            let _ = writeln!(err, "{shown}: {new} new pairs, {r} runs, {h} histories, {took} ms");
-            (programs, runs, histories) = (programs + 1, runs + r, histories + h);
+            let judged = judge(dice.program(LIMIT, &kinds), more.is_none().then_some(RUNS));
+            let names: Vec<Vec<_>> =
+                kinds.iter().map(|own| own.iter().map(|&kind| KINDS[kind].0).collect()).collect();
+            for (thread, own) in names.iter().enumerate() {
+                let others = || names.iter().enumerate().filter(|(other, _)| *other != thread);
+                for &name in own {
+                    met.entry(name).or_default().extend(others().flat_map(|(_, names)| names));
+                }
+            }
+            let shown = names.iter().map(|own| own.join("; ")).collect::<Vec<_>>().join(" ‖ ");
+            let Judged { runs, histories, is_cut } = judged;
+            let mark = if is_cut { ", cut short" } else { "" };
+            let _ = writeln!(err, "{shown}: {runs} runs, {histories} histories{mark}");
+            (programs, cut) = (programs + 1, cut + usize::from(is_cut));
+            (all.runs, all.histories) = (all.runs + runs, all.histories + histories);
         }
+        for (name, others) in &met {
+            let _ = writeln!(err, "{name} has met {others:?}");
+        }
+        let kinds: BTreeSet<_> = KINDS.iter().map(|kind| kind.0).collect();
+        assert_eq!(met.len(), kinds.len());
+        for (name, others) in met {
+            assert_eq!(others, kinds, "{name} has not met all");
+        }
+        let Judged { runs, histories, .. } = all;
         let _ = writeln!(
             err,
-            "{threads} threads, seed {seed}: all {all} pairs, {programs} programs, {runs} runs, {histories} histories"
+            "{threads} threads, seed {seed}: {programs} programs, {cut} cut short, {runs} runs, {histories} histories"
         );
     }
 }

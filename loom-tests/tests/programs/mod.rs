@@ -19,8 +19,10 @@ pub(crate) struct Program {
     pub(crate) files: u32,
 }
 
-/// The kinds of operations.
-pub(crate) const KINDS: &[(&str, fn(&mut Dice) -> Vec<Op>)] = &[
+type Make = fn(&mut Dice) -> Vec<Op>;
+
+/// The kinds of operations. An install and a drop of a reservation make it first.
+pub(crate) const KINDS: &[(&str, Make)] = &[
     ("get", |dice| vec![Op::Get(dice.fd())]),
     ("flags", |dice| vec![Op::Flags(dice.fd())]),
     ("set_flags", |dice| vec![Op::SetFlags(dice.fd(), dice.flags())]),
@@ -67,7 +69,8 @@ impl Dice {
     }
 
     fn fd(&mut self) -> i64 {
-        if self.random.bool() { self.hot.into() } else { self.random.u32(0..self.limit).into() }
+        let random = self.random.u32(0..self.limit);
+        if self.random.u32(0..3) > 0 { self.hot.into() } else { random.into() }
     }
 
     fn file(&mut self) -> File {
@@ -130,8 +133,8 @@ impl Pairs {
         Pairs((0..n).flat_map(|b| (0..=b).map(move |a| (a, b))).collect())
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Kinds for the next program, so that many pairs meet that have not yet.
@@ -154,7 +157,7 @@ impl Pairs {
             let mut order: Vec<_> = (0..KINDS.len()).collect();
             random.shuffle(&mut order);
             let best = order.into_iter().max_by_key(missing).expect("there are kinds");
-            others.iter().for_each(|&other| drop(self.0.remove(&pair(best, other))));
+            self.0.retain(|&(a, b)| !others.iter().any(|&it| pair(best, it) == (a, b)));
             kinds[thread].push(best);
         }
         kinds
