@@ -15,6 +15,8 @@ mod lock;
 mod loom;
 #[cfg(not(all(loom, feature = "loom")))]
 mod native;
+#[cfg(traced)]
+pub mod traced;
 
 pub(crate) use core::sync::atomic::Ordering;
 
