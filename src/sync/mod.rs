@@ -1,5 +1,6 @@
 //! The primitives of `core`; or loom's under the model checker, or those of the randomized scheduler
-//! shuttle. With `geometry.rs` the only place that knows of `cfg(loom)` and `cfg(shuttle)`.
+//! shuttle; or `core`'s with a note of each access (`cfg(traced)`). With `geometry.rs` the only place that
+//! knows of these.
 //!
 //! Two defects of loom 0.7.3 are worked around here, each by an operation that is a plain
 //! load or store outside of loom:
@@ -17,6 +18,8 @@ mod loom;
 mod native;
 #[cfg(all(shuttle, feature = "shuttle"))]
 mod shuttle;
+#[cfg(traced)]
+pub mod traced;
 
 pub(crate) use core::sync::atomic::Ordering;
 
