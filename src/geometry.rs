@@ -1,9 +1,9 @@
-//! Every size the table is built from; tiny under loom, so that growth, full words and the
-//! tree's upper levels are reached within a few operations.
+//! Every size the table is built from; tiny under loom and small under shuttle, so that growth, full
+//! words and the tree's upper levels are reached within a few operations.
 
 pub(crate) use sizes::*;
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod sizes {
     /// Numbers in one bitmap word, and slots in the inline first region.
     pub(crate) const WORD: usize = 64;
@@ -46,6 +46,25 @@ mod sizes {
     pub(crate) const GIVE_BACK_TRIES: usize = 1;
     pub(crate) const MAX_CEILING: u32 = 8;
     pub(crate) const MAX_DEFAULT: u32 = 8;
+
+    pub(crate) const fn spread(within: usize) -> usize {
+        within
+    }
+}
+
+/// Several words, each with several numbers: for many threads with many operations.
+#[cfg(all(shuttle, feature = "shuttle"))]
+mod sizes {
+    pub(crate) const WORD: usize = 4;
+    pub(crate) const FIRST_BIN: usize = 4;
+    pub(crate) const DIRECT: usize = 4;
+    pub(crate) const SLOT_BINS: usize = 3;
+    pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
+    pub(crate) const TOP: usize = 1;
+    pub(crate) const TRANSFER_AT: usize = 2;
+    pub(crate) const GIVE_BACK_TRIES: usize = 1;
+    pub(crate) const MAX_CEILING: u32 = 32;
+    pub(crate) const MAX_DEFAULT: u32 = 32;
 
     pub(crate) const fn spread(within: usize) -> usize {
         within

@@ -49,5 +49,9 @@ pub use options::{CloseHook, Options, TableId};
 pub use reservation::{OwnedReservation, Reservation};
 pub use table::FdTable;
 
+#[cfg(traced)]
+#[doc(hidden)]
+pub use sync::traced;
+
 #[doc = include_str!("design.md")]
 pub mod design {}

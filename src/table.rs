@@ -600,7 +600,7 @@ impl<'t, T> IntoIterator for &'t FdTable<T> {
     }
 }
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod layout {
     use core::mem::offset_of;
 

@@ -139,3 +139,15 @@ fn clone_drop_or_close() {
         .end(|_, ledger| format!("A by {}", ledger.destroyer("A")))
         .allows(&["clone: A; close: A ok; A by clone", "clone: A; close: A ok; A by close"]);
 }
+
+/// replace hands the old file out: the drop of that, or of the reference, is the last.
+#[test]
+fn drop_or_replace() {
+    Race::new("drop_or_replace", |ledger| {
+        World::new(ledger).open(0, "A").with_reference(0).with("B")
+    })
+    .role("drop", |w| w.reference("A").name())
+    .role("replace", |w| w.replace(0, "B"))
+    .end(|w, ledger| format!("A by {}; {}", ledger.destroyer("A"), w.contents()))
+    .allows(&["drop: A; replace: A; A by drop; B", "drop: A; replace: A; A by replace; B"]);
+}

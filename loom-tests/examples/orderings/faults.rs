@@ -13,6 +13,8 @@ use crate::scratch::Sources;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Faults {
     pub(crate) fault: Vec<Fault>,
+    /// Files in `loom-tests/tests` that are no part of this, each with the reason.
+    pub(crate) left_out: BTreeMap<String, String>,
     /// Models that nothing makes fail, each with the reason.
     #[serde(default)]
     pub(crate) without_twin: BTreeMap<String, String>,

@@ -74,15 +74,23 @@ fn main() -> Result<ExitCode> {
     let rows = design::rows(&fs::read_to_string(workspace.join("src/design.md"))?)?;
     let planted = faults::read(&workspace.join("loom-tests/faults.toml"))?;
 
+    let mut tests = Vec::new();
+    for entry in fs::read_dir(workspace.join("loom-tests/tests"))? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_file() && !planted.left_out.contains_key(&name) {
+            tests.push(name);
+        }
+    }
     // Only what is asked for is built.
     let weakened = match mutants.iter().any(|mutant| options.selects(&mutant.to_string())) {
-        true => Some(Suite::build(workspace, &work.join("weakened"), sources)?),
+        true => Some(Suite::build(workspace, &work.join("weakened"), &tests, sources)?),
         false => None,
     };
     let faulty = match planted.fault.iter().any(|fault| options.selects(&fault.name)) {
         true => {
             let sources = faults::planted(workspace, &planted.fault)?;
-            Some(Suite::build(workspace, &work.join("faulty"), sources)?)
+            Some(Suite::build(workspace, &work.join("faulty"), &tests, sources)?)
         }
         false => None,
     };

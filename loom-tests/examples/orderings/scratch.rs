@@ -41,8 +41,14 @@ mod planted {
 }
 "#;
 
-/// Copies the workspace to `scratch`, with `changed` in the place of what is there, and builds the models.
-pub(crate) fn build(workspace: &Path, scratch: &Path, mut changed: Sources) -> Result<Vec<Model>> {
+/// Copies the workspace to `scratch`, with `changed` in the place of what is there, and builds the models in
+/// the files `tests`.
+pub(crate) fn build(
+    workspace: &Path,
+    scratch: &Path,
+    tests: &[String],
+    mut changed: Sources,
+) -> Result<Vec<Model>> {
     let root = Path::new("src/lib.rs");
     let text = match changed.remove(root) {
         Some(text) => text,
@@ -51,7 +57,8 @@ pub(crate) fn build(workspace: &Path, scratch: &Path, mut changed: Sources) -> R
     changed.insert(root.to_path_buf(), text + PLANTED);
     mirror(workspace, scratch, Path::new(""), &changed)?;
     let cargo = Command::new("cargo")
-        .args(["loom", "--no-run", "--tests", "--message-format=json-render-diagnostics"])
+        .args(["loom", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(tests.iter().flat_map(|test| ["--test", test]))
         .current_dir(scratch)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")

@@ -32,8 +32,13 @@ impl fmt::Display for Caught {
 
 impl Suite {
     /// Builds, and runs the models without a fault: they pass.
-    pub(crate) fn build(workspace: &Path, scratch: &Path, sources: Sources) -> Result<Self> {
-        let models = scratch::build(workspace, scratch, sources)?;
+    pub(crate) fn build(
+        workspace: &Path,
+        scratch: &Path,
+        tests: &[String],
+        sources: Sources,
+    ) -> Result<Self> {
+        let models = scratch::build(workspace, scratch, tests, sources)?;
         let mut timed = Vec::new();
         for model in models {
             let run = run(&model, None, SEARCHES[0])?;
