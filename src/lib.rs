@@ -27,6 +27,7 @@ mod table;
 #[expect(unsafe_code, reason = "the reference count in a file's block")]
 mod block;
 mod geometry;
+mod groups;
 mod numbers;
 #[expect(unsafe_code, reason = "address-stable storage behind raw pointers")]
 mod segments;
@@ -47,6 +48,10 @@ pub use limited::Limited;
 pub use options::{CloseHook, Options, TableId};
 pub use reservation::{OwnedReservation, Reservation};
 pub use table::FdTable;
+
+#[cfg(traced)]
+#[doc(hidden)]
+pub use sync::traced;
 
 #[doc = include_str!("design.md")]
 pub mod design {}

@@ -7,8 +7,8 @@ use crate::block::SlotRef;
 use crate::error::CloseRangeError;
 use crate::fd::{CloseRange, FdFlags};
 use crate::geometry::{FULL, WORD, WORD_LOG, below};
-use crate::numbers::Upper;
-use crate::slot::Obstacle;
+use crate::groups::{Group, Upper};
+use crate::slot::{Obstacle, Slot};
 use crate::states::Bits;
 use crate::table::FdTable;
 
@@ -50,6 +50,7 @@ impl Selection {
         Ok([below, above])
     }
 
+    #[inline]
     pub(crate) fn contains(&self, fd: u32, flags: FdFlags) -> bool {
         (self.first..=self.last).contains(&fd) && flags.contains(self.only)
     }
@@ -82,7 +83,7 @@ impl<T> FdTable<T> {
             }
         }
         let mut index = selection.first_upper_word();
-        while let Some((at, files)) = self.take_next_word(index, selection) {
+        while let Some((at, files)) = self.take_next_group(index, selection) {
             files.into_iter().flatten().for_each(|file| self.finish(file, &mut panics));
             index = at + 1;
         }
@@ -92,50 +93,73 @@ impl<T> FdTable<T> {
     /// Closes everything, from the highest down.
     pub(crate) fn close_all_down(&self) {
         let mut panics = Panics::default();
-        for numbers in self.slots.words_down() {
-            let index = numbers.start as usize >> WORD_LOG;
-            if index > 0 {
-                let files = {
-                    let mut upper = self.lock.lock();
-                    let bits = self.tree.claimed(&upper, index);
-                    self.take_bits(&mut upper, index, bits, FdFlags::empty())
-                };
-                files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
-                continue;
-            }
-            for fd in Bits(self.next_fd.claimed()).rev() {
-                if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
-                    self.next_fd.release(1 << fd);
-                    self.finish(file, &mut panics);
-                }
+        let mut end = usize::MAX;
+        while let Some((name, group)) = self.slots.upper.previous(end) {
+            let files = {
+                let mut upper = self.lock.lock();
+                let bits = group.claimed(&upper);
+                self.take_bits(&mut upper, name, group, bits, FdFlags::empty())
+            };
+            files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
+            end = name;
+        }
+        for fd in Bits(self.next_fd.claimed()).rev() {
+            if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
+                self.next_fd.release(1 << fd);
+                self.finish(file, &mut panics);
             }
         }
         panics.resume();
     }
 
-    /// Takes the selected files out of the first word at or after `index` that has claimed numbers.
-    fn take_next_word(&self, index: usize, selection: Selection) -> Option<(usize, Batch<T>)> {
-        let mut upper = self.lock.lock();
-        let (at, bits) = self.tree.next_word(&upper, index)?;
-        let bits = bits & selection.mask(at);
-        (at <= selection.last_word())
-            .then(|| (at, self.take_bits(&mut upper, at, bits, selection.only)))
+    /// Closes everything, from the highest down, of a table that nobody else can reach: without the lock
+    /// and without a compare-and-swap for each fd.
+    pub(crate) fn close_all_alone(&mut self) {
+        let mut panics = Panics::default();
+        let mut end = usize::MAX;
+        while let Some((name, group)) = self.slots.upper.previous_mut(end) {
+            let files: Batch<T> =
+                core::array::from_fn(|bit| group.slot_mut(bit as u32).take_alone());
+            files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
+            end = name;
+        }
+        for fd in (0..WORD as u32).rev() {
+            if let Some(file) = self.slots.first_mut(fd).take_alone() {
+                self.finish(file, &mut panics);
+            }
+        }
+        panics.resume();
     }
 
-    /// open → free, for the numbers `bits` of an upper word.
-    fn take_bits(&self, upper: &mut Upper, index: usize, bits: u64, only: FdFlags) -> Batch<T> {
+    /// Takes the selected files out of the first group at or after `name` that has claimed numbers.
+    fn take_next_group(&self, name: usize, selection: Selection) -> Option<(usize, Batch<T>)> {
+        let mut upper = self.lock.lock();
+        let (at, group, bits) = self.slots.upper.next_claimed(&upper, name)?;
+        let bits = bits & selection.mask(at);
+        (at <= selection.last_word())
+            .then(|| (at, self.take_bits(&mut upper, at, group, bits, selection.only)))
+    }
+
+    /// open → free, for the numbers `bits` of an upper group.
+    fn take_bits(
+        &self,
+        upper: &mut Upper,
+        name: usize,
+        group: &Group<Slot<T>>,
+        bits: u64,
+        only: FdFlags,
+    ) -> Batch<T> {
         let mut files = core::array::from_fn(|_| None);
         let mut taken = 0_u64;
         for bit in Bits(bits) {
-            let fd = (index << WORD_LOG) as u32 | bit;
-            if let Some(Ok(file)) = self.slots.get(fd).map(|slot| slot.try_take(only)) {
+            if let Ok(file) = group.slot(bit).try_take(only) {
                 files[bit as usize] = Some(file);
                 taken |= 1 << bit;
             }
         }
         if taken != 0 {
             upper.open -= taken.count_ones() as usize;
-            self.tree.clear(upper, index, taken);
+            self.slots.upper.release_bits(upper, name, group, taken);
         }
         files
     }
@@ -151,25 +175,28 @@ impl<T> FdTable<T> {
         let mut index = selection.first_upper_word();
         loop {
             let upper = self.lock.lock();
-            let Some((at, bits)) = self.tree.next_word(&upper, index) else { return };
+            let Some((at, group, bits)) = self.slots.upper.next_claimed(&upper, index) else {
+                return;
+            };
             if at > selection.last_word() {
                 return;
             }
             for bit in Bits(bits & selection.mask(at)) {
-                if let Some(slot) = self.slots.get((at << WORD_LOG) as u32 | bit) {
-                    // Empty: not one of those selected. Never marked, beyond the first word.
-                    let _ = slot.try_set_cloexec(selection.only);
-                }
+                // Empty: not one of those selected. Never marked, beyond the first word.
+                let _ = group.slot(bit).try_set_cloexec(selection.only);
             }
             index = at + 1;
         }
     }
 
+    #[inline]
     fn finish(&self, file: SlotRef<T>, panics: &mut Panics) {
-        panics.catch(|| {
-            // Its error is ignored: there is nobody to report it to.
-            let _ = self.flush(&file);
-        });
+        if self.has_flush_hook() {
+            panics.catch(|| {
+                // Its error is ignored: there is nobody to report it to.
+                let _ = self.flush(&file);
+            });
+        }
         panics.catch(|| drop(file));
     }
 
@@ -177,11 +204,8 @@ impl<T> FdTable<T> {
     pub(crate) fn find_highest_open(&self) -> Option<u32> {
         let upper = self.lock.lock();
         let (mut index, mut highest) = (1, None);
-        while let Some((at, bits)) = self.tree.next_word(&upper, index) {
-            let is_open = |&bit: &u32| {
-                let slot = self.slots.get((at << WORD_LOG) as u32 | bit);
-                slot.is_some_and(|slot| slot.flags().is_some())
-            };
+        while let Some((at, group, bits)) = self.slots.upper.next_claimed(&upper, index) {
+            let is_open = |&bit: &u32| group.slot(bit).flags().is_some();
             if let Some(bit) = Bits(bits).rev().find(is_open) {
                 highest = Some((at << WORD_LOG) as u32 | bit);
             }
@@ -204,6 +228,7 @@ pub(crate) struct Panics {
 
 impl Panics {
     #[cfg(feature = "std")]
+    #[inline]
     fn catch(&mut self, run: impl FnOnce()) {
         // The table is consistent at every call of user code, so nothing broken can be observed.
         if let Err(panic) = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run)) {

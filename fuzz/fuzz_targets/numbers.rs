@@ -1,4 +1,4 @@
-//! The first word and the tree above it against plain words in a map, one thread, arbitrary calls.
+//! The first word, the groups above it and their tree against plain words in a map, one thread, arbitrary calls.
 //!
 //! `cargo +nightly fuzz run numbers`
 #![no_main]
@@ -9,6 +9,9 @@ extern crate alloc;
 #[path = "../../src/geometry.rs"]
 #[expect(dead_code)]
 mod geometry;
+#[path = "../../src/groups.rs"]
+#[expect(dead_code)]
+mod groups;
 #[path = "../../src/numbers.rs"]
 #[expect(dead_code)]
 mod numbers;
@@ -30,7 +33,10 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 
 use geometry::{FULL, MAX_CEILING, WORD, WORD_LOG};
-use numbers::{FirstWord, Tree, Upper};
+use groups::{Group, Groups, Upper};
+use numbers::FirstWord;
+
+type Numbers = Groups<()>;
 
 /// A number from `WORD` on; mostly near one where a word or a level ends.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -59,7 +65,7 @@ enum Op {
     TryClaimFirst { wanted: u64, is_stale: bool },
     ReleaseFirst(u64),
     Mask(u8, u8),
-    // The tree
+    // The groups
     Find { start: Option<Number>, end: Option<Number>, is_claimed: bool },
     ClaimAt(Number),
     Release(Number),
@@ -118,25 +124,29 @@ fn lowest_bits(bits: u64, count: u8) -> Option<u64> {
     (lowest.len() == usize::from(count)).then(|| lowest.iter().sum())
 }
 
-fn ensure(tree: &Tree, fd: u32) {
-    tree.ensure(fd).expect("memory");
-    assert_eq!(tree.ensure(fd), Ok(0), "what is there is not made again");
+fn ensure(numbers: &Numbers, name: usize) -> &Group<()> {
+    numbers.ensure(name).expect("memory");
+    assert_eq!(numbers.ensure(name), Ok(0), "what is there is not made again");
+    numbers.get(name).expect("has storage now")
 }
 
 /// As a fork does: those of the bits that are free.
-fn set_word(tree: &Tree, upper: &mut Upper, words: &mut Words, index: usize, bits: u64) {
+fn claim_bits(numbers: &Numbers, upper: &mut Upper, words: &mut Words, index: usize, bits: u64) {
     let bits = bits & !words.get(index);
     if bits != 0 {
-        tree.ensure((index << WORD_LOG) as u32).expect("memory");
-        tree.set(upper, index, bits);
+        numbers.claim_bits(upper, index, ensure(numbers, index), bits);
         words.update(index, words.get(index) | bits);
     }
+}
+
+fn next_claimed(numbers: &Numbers, upper: &Upper, from: usize) -> Option<(usize, u64)> {
+    numbers.next_claimed(upper, from).map(|(name, _, bits)| (name, bits))
 }
 
 // With each call, whether to ask for the lowest number of all after it: that moves the tree's hint.
 fuzz_target!(|calls: Vec<(Op, bool)>| {
     let (first, mut first_model) = (FirstWord::new(), 0_u64);
-    let (tree, mut upper, mut words) = (Tree::new(), Upper::default(), Words::default());
+    let (numbers, mut upper, mut words) = (Numbers::new(), Upper::default(), Words::default());
     for (op, asks) in calls {
         match op {
             Op::ClaimFirst { allowed, count } => {
@@ -165,43 +175,43 @@ fuzz_target!(|calls: Vec<(Op, bool)>| {
             Op::Find { start, end, is_claimed } => {
                 let range =
                     start.map_or(WORD as u32, Number::get)..end.map_or(MAX_CEILING, Number::get);
-                let found = tree.find(&mut upper, range.clone());
+                let found = numbers.find(&mut upper, range.clone()).map(|(fd, _)| fd);
                 assert_eq!(found, words.lowest(range));
                 if let Some(fd) = found.filter(|_| is_claimed) {
-                    ensure(&tree, fd);
-                    tree.claim(&mut upper, fd);
+                    numbers.claim(&mut upper, fd, ensure(&numbers, word_of(fd)));
                     words.update(word_of(fd), words.get(word_of(fd)) | bit_of(fd));
                 }
             }
             Op::ClaimAt(fd) => {
                 let fd = fd.get();
                 if !words.is_claimed(fd) {
-                    ensure(&tree, fd);
-                    tree.claim(&mut upper, fd);
+                    numbers.claim(&mut upper, fd, ensure(&numbers, word_of(fd)));
                     words.update(word_of(fd), words.get(word_of(fd)) | bit_of(fd));
                 }
             }
             Op::Release(fd) => {
                 let fd = fd.get();
                 if words.is_claimed(fd) {
-                    tree.release(&mut upper, fd);
+                    let group = numbers.get(word_of(fd)).expect("claimed numbers have storage");
+                    numbers.release(&mut upper, fd, group);
                     words.update(word_of(fd), words.get(word_of(fd)) & !bit_of(fd));
                 }
             }
             Op::IsClaimed(fd) => {
                 let fd = fd.get();
-                assert_eq!(tree.is_claimed(&upper, fd), words.is_claimed(fd));
-                assert_eq!(tree.claimed(&upper, word_of(fd)), words.get(word_of(fd)));
+                let group = numbers.get(word_of(fd));
+                assert_eq!(group.is_some_and(|g| g.is_claimed(&upper, fd)), words.is_claimed(fd));
+                assert_eq!(group.map_or(0, |g| g.claimed(&upper)), words.get(word_of(fd)));
             }
             Op::SetWord { at, bits } => {
-                set_word(&tree, &mut upper, &mut words, word_of(at.get()), bits);
+                claim_bits(&numbers, &mut upper, &mut words, word_of(at.get()), bits);
             }
             Op::FillWords { at, count } => {
                 // Now and then enough to fill a word of level 2.
                 let count = if count == u8::MAX { 4200 } else { count.into() };
                 let from = word_of(at.get());
                 for index in from..(from + count).min(word_of(MAX_CEILING)) {
-                    set_word(&tree, &mut upper, &mut words, index, FULL);
+                    claim_bits(&numbers, &mut upper, &mut words, index, FULL);
                 }
             }
             // A sweep: all claimed before.
@@ -209,23 +219,25 @@ fuzz_target!(|calls: Vec<(Op, bool)>| {
                 let index = word_of(at.get());
                 let bits = bits & words.get(index);
                 if bits != 0 {
-                    tree.clear(&mut upper, index, bits);
+                    let group = numbers.get(index).expect("claimed numbers have storage");
+                    numbers.release_bits(&mut upper, index, group, bits);
                     words.update(index, words.get(index) & !bits);
                 }
             }
             Op::NextWord(fd) => {
                 let index = word_of(fd.get());
                 let expected = words.0.range(index..).next().map(|(&index, &bits)| (index, bits));
-                assert_eq!(tree.next_word(&upper, index), expected);
+                assert_eq!(next_claimed(&numbers, &upper, index), expected);
             }
         }
         assert_eq!(first.claimed(), first_model);
         if asks {
             let all = WORD as u32..MAX_CEILING;
-            assert_eq!(tree.find(&mut upper, all.clone()), words.lowest(all));
+            let found = numbers.find(&mut upper, all.clone()).map(|(fd, _)| fd);
+            assert_eq!(found, words.lowest(all));
         }
     }
-    let next = |&(index, _): &_| tree.next_word(&upper, index + 1);
-    let claimed = std::iter::successors(tree.next_word(&upper, 1), next);
+    let next = |&(index, _): &_| next_claimed(&numbers, &upper, index + 1);
+    let claimed = std::iter::successors(next_claimed(&numbers, &upper, 1), next);
     assert!(claimed.eq(words.0), "the claimed numbers, word by word");
 });

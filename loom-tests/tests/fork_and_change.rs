@@ -642,3 +642,18 @@ fn fork_or_set_clofork() {
         "fork: ; flag: ok ok; child A; AB",
     ]);
 }
+
+/// A reference goes while the fork makes one: the parent's last holder is not the file's.
+#[test]
+fn fork_or_drop_then_close() {
+    Race::new("fork_or_drop_then_close", |ledger| {
+        World::new(ledger).open(0, "A").with_reference(0)
+    })
+    .role("fork", |w| w.fork())
+    .role("drop", |w| {
+        drop(w.reference("A"));
+        w.close(0)
+    })
+    .end(|w, ledger| format!("{}A by {}; {}", w.children(), ledger.destroyer("A"), w.contents()))
+    .allows(&["fork: ; drop: ok; child A; A by end; .", "fork: ; drop: ok; child .; A by drop; ."]);
+}

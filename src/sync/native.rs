@@ -1,7 +1,10 @@
-//! The primitives of `core`.
+//! The primitives of `core`; with `--cfg traced` the same ones, observed.
 
 use core::sync::atomic::Ordering;
 
+#[cfg(traced)]
+pub(crate) use super::traced::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+#[cfg(not(traced))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 pub(crate) use crossbeam_utils::Backoff;
 

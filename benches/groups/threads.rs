@@ -1,0 +1,89 @@
+//! Lookups by two threads at once, and beside a thread that opens and closes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use fdtable::FdTable;
+
+use super::scale_after;
+use crate::peers::{Table, each_table, filled};
+use crate::rounds::Candidate;
+
+/// Both threads look up the same fd.
+pub(crate) fn same() -> Vec<Candidate> {
+    let arc = Arc::new(7_u64);
+    let reference =
+        Candidate::on_two("both on one Arc: clone + drop", move |_| *Arc::clone(black_box(&arc)));
+    on([4, 4], reference)
+}
+
+/// Each looks up its own one; they are neighbours.
+pub(crate) fn neighbours() -> Vec<Candidate> {
+    on([4, 5], each_its_arc())
+}
+
+/// Each looks up its own one; they are far from each other.
+pub(crate) fn far() -> Vec<Candidate> {
+    on([4, 50], each_its_arc())
+}
+
+fn each_its_arc() -> Candidate {
+    let arcs = [7_u64, 8].map(|value| Arc::new(CachePadded::new(value)));
+    Candidate::on_two("each on its Arc: clone + drop", move |thread| **Arc::clone(&arcs[thread]))
+}
+
+fn on(fds: [usize; 2], reference: Candidate) -> Vec<Candidate> {
+    fn read<T: Table>(wanted: [usize; 2]) -> Candidate {
+        let (table, fds) = filled::<T>(64);
+        let fds = wanted.map(|fd| CachePadded::new(fds[fd]));
+        Candidate::on_two(T::NAME, move |thread| table.read(*fds[thread]))
+    }
+    let mut candidates = scale_after(reference);
+    candidates.extend(each_table!(read fds));
+    let (table, _) = filled::<FdTable<u64>>(64);
+    candidates.push(Candidate::on_two("fdtable: get_owned", move |thread| {
+        table.get_owned(fds[thread]).map(|file| *file)
+    }));
+    candidates
+}
+
+/// One thread looks fd 4 up, another one closes and opens the fd that is so far from it.
+///
+/// The slots of fds that are 8 apart share a line in `fdtable`, those of neighbours do not.
+pub(crate) fn beside<const DISTANCE: usize>() -> Vec<Candidate> {
+    fn read<T: Table>(distance: usize) -> Candidate {
+        let (table, fds) = filled::<T>(64);
+        let table = Arc::new(table);
+        let churned = Arc::new(CachePadded::new(AtomicUsize::new(fds[4 + distance])));
+        let reader = {
+            let (table, churned) = (table.clone(), churned.clone());
+            move || {
+                // A table that does not hand out the lowest number opens another one each time.
+                let follows = distance == 0 && !T::LOWEST;
+                let fd = if follows { churned.load(Ordering::Relaxed) } else { fds[4] };
+                table.read(black_box(fd))
+            }
+        };
+        let churner = move || {
+            let fd = churned.load(Ordering::Relaxed);
+            let file = table.remove(fd).expect("open");
+            let again = table.insert(file);
+            if !T::LOWEST {
+                churned.store(again, Ordering::Relaxed);
+            }
+        };
+        Candidate::beside(T::NAME, reader, churner)
+    }
+    let arcs = [7_u64, 8].map(|value| Arc::new(CachePadded::new(value)));
+    let other = arcs[1].clone();
+    let reference = Candidate::beside(
+        "Arc clone + drop beside another's",
+        move || **Arc::clone(black_box(&arcs[0])),
+        move || **Arc::clone(black_box(&other)),
+    );
+    let mut candidates = scale_after(reference);
+    candidates.extend(each_table!(read DISTANCE));
+    candidates
+}
