@@ -8,7 +8,8 @@
 //! with the faults of `loom-tests/faults.toml`. Each such claim is tried.
 //!
 //! The faults are built into copies of the workspace below `target/orderings`, all of a kind into one; the environment
-//! says which of them a run has. A filter is a part of a fault's or an ordering's name, as the report writes it. `--survey` shows all models that a fault makes fail within one preemption.
+//! says which of them a run has. A filter is a part of an ordering's or a fault's name, as the report writes it.
+//! `--survey` shows all models that each makes fail within one preemption.
 
 mod design;
 mod faults;
@@ -74,14 +75,8 @@ fn main() -> Result<ExitCode> {
     let rows = design::rows(&fs::read_to_string(workspace.join("src/design.md"))?)?;
     let planted = faults::read(&workspace.join("loom-tests/faults.toml"))?;
 
-    let mut tests = Vec::new();
-    for entry in fs::read_dir(workspace.join("loom-tests/tests"))? {
-        let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_file() && !planted.left_out.contains_key(&name) {
-            tests.push(name);
-        }
-    }
+    let tests = tests(workspace, &planted.left_out)?;
+
     // Only what is asked for is built.
     let weakened = match mutants.iter().any(|mutant| options.selects(&mutant.to_string())) {
         true => Some(Suite::build(workspace, &work.join("weakened"), &tests, sources)?),
@@ -136,6 +131,19 @@ fn main() -> Result<ExitCode> {
         println!("error: {problem}");
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The names of the files with models.
+fn tests(workspace: &Path, left_out: &BTreeMap<String, String>) -> Result<Vec<String>> {
+    let mut tests = Vec::new();
+    for entry in fs::read_dir(workspace.join("loom-tests/tests"))? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_file() && !left_out.contains_key(&name) {
+            tests.push(name);
+        }
+    }
+    Ok(tests)
 }
 
 /// All sites, and the sources in which they can be weakened. The facade is left out: its lock is not modelled,
