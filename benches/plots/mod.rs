@@ -30,6 +30,10 @@ impl Plot {
 
     /// Writes the file; a chart that can't be drawn is no reason to lose the figures.
     pub(crate) fn draw(&self, path: &Path, lines: &[Line]) {
+        // Without a point there is no axis.
+        if lines.is_empty() {
+            return;
+        }
         if let Err(error) = self.try_draw(path, lines) {
             eprintln!("{}: {error}", path.display());
         }
