@@ -191,18 +191,11 @@ impl<S> Groups<S> {
     /// Makes a claimed number free.
     #[inline]
     pub(crate) fn release(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
-        self.release_bits(upper, Self::name(fd), group, bit(fd));
-    }
-
-    /// Makes claimed numbers of a group free, at least one.
-    #[inline]
-    pub(crate) fn release_bits(&self, upper: &mut Upper, name: usize, group: &Group<S>, bits: u64) {
-        let lowest = (name << WORD_LOG) as u32 | bits.trailing_zeros();
-        upper.next_fd = upper.next_fd.min(lowest);
+        upper.next_fd = upper.next_fd.min(fd);
         let claimed = group.claimed.get();
-        group.claimed.set(claimed & !bits);
+        group.claimed.set(claimed & !bit(fd));
         if claimed == FULL {
-            self.full.clear(name);
+            self.full.clear(Self::name(fd));
         }
     }
 }

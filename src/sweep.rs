@@ -1,7 +1,7 @@
 //! Operations on many file descriptors: close a range, those with a flag, or all.
 //!
-//! The files of a word are taken out in one section under the lock, then flushed and dropped outside
-//! of it. A panic of the user's code does not keep the rest from being closed.
+//! One after the other, as Linux does: while a file is flushed and dropped, outside of the lock, the next
+//! fd is still open. A panic of the user's code does not keep the rest from being closed.
 
 use crate::block::SlotRef;
 use crate::error::CloseRangeError;
@@ -9,7 +9,7 @@ use crate::fd::{CloseRange, FdFlags};
 use crate::geometry::{FULL, WORD, WORD_LOG, below};
 use crate::groups::{Group, Upper};
 use crate::slot::{Obstacle, Slot};
-use crate::states::Bits;
+use crate::states::{Bits, FIRST_END};
 use crate::table::FdTable;
 
 /// Numbers `first ..= last`, and the flags that an fd must have to be meant.
@@ -82,10 +82,12 @@ impl<T> FdTable<T> {
                 self.finish(file, &mut panics);
             }
         }
-        let mut index = selection.first_upper_word();
-        while let Some((at, files)) = self.take_next_group(index, selection) {
-            files.into_iter().flatten().for_each(|file| self.finish(file, &mut panics));
-            index = at + 1;
+        let mut next = selection.first.max(FIRST_END);
+        while let Some((fd, file)) = self.take_next(next, selection) {
+            if let Some(file) = file {
+                self.finish(file, &mut panics);
+            }
+            next = fd + 1;
         }
         panics.resume();
     }
@@ -95,13 +97,14 @@ impl<T> FdTable<T> {
         let mut panics = Panics::default();
         let mut end = usize::MAX;
         while let Some((name, group)) = self.slots.upper.previous(end) {
-            let files = {
-                let mut upper = self.lock.lock();
-                let bits = group.claimed(&upper);
-                self.take_bits(&mut upper, name, group, bits, FdFlags::empty())
-            };
-            files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
-            end = name;
+            let mut upper = self.lock.lock();
+            let claimed = Bits(group.claimed(&upper)).rev();
+            let taken = self.take_one(&mut upper, name, group, claimed, FdFlags::empty());
+            drop(upper);
+            match taken {
+                Some((_, file)) => self.finish(file, &mut panics),
+                None => end = name,
+            }
         }
         for fd in Bits(self.next_fd.claimed()).rev() {
             if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
@@ -118,7 +121,7 @@ impl<T> FdTable<T> {
         let mut panics = Panics::default();
         let mut end = usize::MAX;
         while let Some((name, group)) = self.slots.upper.previous_mut(end) {
-            let files: Batch<T> =
+            let files: [_; WORD] =
                 core::array::from_fn(|bit| group.slot_mut(bit as u32).take_alone());
             files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
             end = name;
@@ -131,37 +134,37 @@ impl<T> FdTable<T> {
         panics.resume();
     }
 
-    /// Takes the selected files out of the first group at or after `name` that has claimed numbers.
-    fn take_next_group(&self, name: usize, selection: Selection) -> Option<(usize, Batch<T>)> {
+    /// Takes the first selected file from `fd` on, or comes to the end of a group without one: then the
+    /// number is the group's last.
+    fn take_next(&self, fd: u32, selection: Selection) -> Option<(u32, Option<SlotRef<T>>)> {
         let mut upper = self.lock.lock();
-        let (at, group, bits) = self.slots.upper.next_claimed(&upper, name)?;
-        let bits = bits & selection.mask(at);
-        (at <= selection.last_word())
-            .then(|| (at, self.take_bits(&mut upper, at, group, bits, selection.only)))
+        let (name, group, bits) =
+            self.slots.upper.next_claimed(&upper, (fd >> WORD_LOG) as usize)?;
+        if name > selection.last_word() {
+            return None;
+        }
+        let wanted = Selection { first: selection.first.max(fd), ..selection }.mask(name);
+        let taken = self.take_one(&mut upper, name, group, Bits(bits & wanted), selection.only);
+        Some(match taken {
+            Some((fd, file)) => (fd, Some(file)),
+            None => ((name << WORD_LOG) as u32 | (WORD as u32 - 1), None),
+        })
     }
 
-    /// open → free, for the numbers `bits` of an upper group.
-    fn take_bits(
+    /// open → free, for the first of these numbers of a group that is open and has the flags in `only`.
+    fn take_one(
         &self,
         upper: &mut Upper,
         name: usize,
         group: &Group<Slot<T>>,
-        bits: u64,
+        mut bits: impl Iterator<Item = u32>,
         only: FdFlags,
-    ) -> Batch<T> {
-        let mut files = core::array::from_fn(|_| None);
-        let mut taken = 0_u64;
-        for bit in Bits(bits) {
-            if let Ok(file) = group.slot(bit).try_take(only) {
-                files[bit as usize] = Some(file);
-                taken |= 1 << bit;
-            }
-        }
-        if taken != 0 {
-            upper.open -= taken.count_ones() as usize;
-            self.slots.upper.release_bits(upper, name, group, taken);
-        }
-        files
+    ) -> Option<(u32, SlotRef<T>)> {
+        let (bit, file) = bits.find_map(|bit| Some((bit, group.slot(bit).try_take(only).ok()?)))?;
+        let fd = (name << WORD_LOG) as u32 | bit;
+        upper.open -= 1;
+        self.slots.upper.release(upper, fd, group);
+        Some((fd, file))
     }
 
     /// Sets CLOEXEC on what is selected, reserved numbers included.
@@ -215,9 +218,6 @@ impl<T> FdTable<T> {
         highest.or_else(|| Bits(FULL).rev().find(is_open))
     }
 }
-
-/// The files of one word, each at its place.
-type Batch<T> = [Option<SlotRef<T>>; WORD];
 
 /// The first panic of the user's code, kept until the sweep is done.
 #[derive(Default)]

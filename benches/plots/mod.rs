@@ -10,7 +10,7 @@ pub(crate) fn folder(argument: Option<String>) -> std::io::Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join(argument.unwrap_or_else(|| "target/report".to_string()));
     std::fs::create_dir_all(&folder)?;
-    Ok(folder)
+    folder.canonicalize()
 }
 
 /// A chart whose x axis is logarithmic.

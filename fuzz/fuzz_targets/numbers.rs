@@ -220,7 +220,9 @@ fuzz_target!(|calls: Vec<(Op, bool)>| {
                 let bits = bits & words.get(index);
                 if bits != 0 {
                     let group = numbers.get(index).expect("claimed numbers have storage");
-                    numbers.release_bits(&mut upper, index, group, bits);
+                    for bit in (0..WORD).filter(|bit| bits >> bit & 1 != 0) {
+                        numbers.release(&mut upper, (index << WORD_LOG | bit) as u32, group);
+                    }
                     words.update(index, words.get(index) & !bits);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! A history is accepted if some order of the steps of all its operations explains every outcome and the
 //! end (Wing and Gong's search; situations that have been met before are not searched again). Steps are
-//! those of `steps.rs`, what threads see of them that of `register.rs`.
+//! those of `steps`, what threads see of them that of `register.rs`.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The table as it should be: a `BTreeMap` from numbers to their states, and every operation on it.
 //!
 //! [`Table::apply`] does a whole operation, for one thread. Between threads operations are not atomic
-//! (C3: a close is two steps, and so is an insert); what they are made of is in `steps.rs`, and both
+//! (C3: a close is two steps, and so is an insert); what they are made of is in `steps`, and both
 //! ways of doing them are the same steps. For what a thread may see of another's steps, `register.rs`.
 
 use std::collections::BTreeMap;

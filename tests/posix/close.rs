@@ -41,7 +41,7 @@ fn remove_then_try_into_inner_or_get_mut_counts_every_kind_of_reference() {
 }
 
 /// What a flush hook and a drop find in the table at that moment.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Seen {
     what: &'static str,
     of: u32,
@@ -128,6 +128,31 @@ fn dup2_and_renumber_flush_and_drop_the_victim_after_the_swap() {
         let lowest = Fd::try_from(base).unwrap();
         let seen = ["flush", "drop"].map(|what| Seen { what, of: 2, found: Some(1), lowest });
         assert_eq!(*log.lock().unwrap(), seen);
+    }
+}
+
+#[test]
+fn sweeps_close_one_fd_after_the_other() {
+    for base in BASES {
+        let (table, log) = witnessed(base);
+        table.close_range(base, base + 1, CLOSE).unwrap();
+        // While the first is flushed and dropped the second is still open.
+        let lowest = Fd::try_from(base).unwrap();
+        let see = |of, found| ["flush", "drop"].map(|what| Seen { what, of, found, lowest });
+        assert_eq!(*log.lock().unwrap(), [see(1, Some(2)), see(2, None)].concat());
+
+        let (table, log) = witnessed(base);
+        table.set_flags(base, CLOEXEC).unwrap();
+        table.set_flags(base + 1, CLOEXEC).unwrap();
+        table.close_on_exec();
+        assert_eq!(*log.lock().unwrap(), [see(1, Some(2)), see(2, None)].concat());
+
+        let (table, log) = witnessed(base);
+        table.clear();
+        let of: Vec<_> =
+            log.lock().unwrap()[..4].iter().map(|seen| (seen.of, seen.lowest)).collect();
+        let lowest = |of: u32| (of, Fd::try_from(base + of - 1).unwrap());
+        assert_eq!(of, [lowest(2), lowest(2), lowest(1), lowest(1)]);
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Program {
 
 type Make = fn(&mut Dice) -> Vec<Op>;
 
-/// The kinds of operations. An install and a drop of a reservation make it first.
+/// The kinds of operations.
 pub(crate) const KINDS: &[(&str, Make)] = &[
     ("get", |dice| vec![Op::Get(dice.fd())]),
     ("flags", |dice| vec![Op::Flags(dice.fd())]),
@@ -30,12 +30,16 @@ pub(crate) const KINDS: &[(&str, Make)] = &[
     ("insert_from", |dice| {
         vec![Op::Insert { min: dice.fd(), file: dice.file(), flags: dice.flags() }]
     }),
-    ("reserve", |dice| vec![Op::Reserve(dice.range())]),
-    ("reserve_many", |_| vec![Op::ReservePair]),
-    ("install", |dice| {
-        vec![Op::Reserve(dice.range()), Op::Install { file: dice.file(), flags: dice.flags() }]
+    ("reserve", |dice| vec![dice.reserve()]),
+    ("reserve_many", |dice| {
+        dice.reservations += 2;
+        vec![Op::ReservePair]
     }),
-    ("abandon", |dice| vec![Op::Reserve(dice.range()), Op::Abandon]),
+    ("install", |dice| {
+        let install = Op::Install { file: dice.file(), flags: dice.flags() };
+        dice.on_reservation(install)
+    }),
+    ("abandon", |dice| dice.on_reservation(Op::Abandon)),
     ("remove", |dice| vec![Op::Remove(dice.fd())]),
     ("close", |dice| vec![Op::Close(dice.fd())]),
     ("replace", |dice| vec![Op::Replace { fd: dice.fd(), file: dice.file(), flags: dice.flags() }]),
@@ -59,13 +63,15 @@ pub(crate) struct Dice {
     pub(crate) random: Rng,
     limit: u32,
     files: u32,
+    /// Those of the thread, if there was room for them.
+    reservations: usize,
     /// The number that most operations are about, so that they meet.
     hot: u32,
 }
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        Dice { random: Rng::with_seed(seed), limit: 0, files: 0, hot: 0 }
+        Dice { random: Rng::with_seed(seed), limit: 0, files: 0, reservations: 0, hot: 0 }
     }
 
     fn fd(&mut self) -> i64 {
@@ -93,6 +99,18 @@ impl Dice {
         start..end
     }
 
+    fn reserve(&mut self) -> Op {
+        self.reservations += 1;
+        Op::Reserve(self.range())
+    }
+
+    /// With a reservation that is there, or one that it makes first.
+    fn on_reservation(&mut self, op: Op) -> Vec<Op> {
+        let reserve = (self.reservations == 0 || self.random.bool()).then(|| self.reserve());
+        self.reservations -= 1;
+        reserve.into_iter().chain([op]).collect()
+    }
+
     fn close_range(&mut self, how: CloseRange) -> Op {
         let first = self.random.u32(0..self.limit);
         let last =
@@ -112,6 +130,7 @@ impl Dice {
             }
         }
         let mut thread = |kinds: &Vec<usize>| {
+            self.reservations = 0;
             let ops: Vec<_> = kinds.iter().flat_map(|&kind| KINDS[kind].1(self)).collect();
             ops
         };
