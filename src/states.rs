@@ -244,7 +244,8 @@ impl<T> FdTable<T> {
         Ok(file)
     }
 
-    #[inline]
+    // Out of line, for the sake of the first numbers.
+    #[inline(never)]
     fn take_upper(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
         let group = self.group(fd).ok_or(BadFd)?;
         let slot = group.slot(fd);
