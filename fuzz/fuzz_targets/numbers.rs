@@ -1,4 +1,5 @@
-//! The first word, the groups above it and their tree against plain words in a map, one thread, arbitrary calls.
+//! The first word, the groups above it and their tree against plain words in a map: one thread, arbitrary
+//! calls.
 //!
 //! `cargo +nightly fuzz run numbers`
 #![no_main]
@@ -7,19 +8,19 @@ extern crate alloc;
 
 // Not public: the sources themselves. Not all of what is in them is for here.
 #[path = "../../src/geometry.rs"]
-#[expect(dead_code)]
+#[allow(dead_code)]
 mod geometry;
 #[path = "../../src/groups.rs"]
-#[expect(dead_code)]
+#[allow(dead_code)]
 mod groups;
 #[path = "../../src/numbers.rs"]
-#[expect(dead_code)]
+#[allow(dead_code)]
 mod numbers;
 #[path = "../../src/segments.rs"]
-#[expect(dead_code)]
+#[allow(dead_code)]
 mod segments;
 #[path = "../../src/sync/mod.rs"]
-#[expect(dead_code, unused_imports)]
+#[allow(dead_code, unused_imports)]
 mod sync;
 
 mod error {
@@ -74,6 +75,7 @@ enum Op {
     FillWords { at: Number, count: u8 },
     ClearWord { at: Number, bits: u64 },
     NextWord(Number),
+    PreviousWord(Number),
 }
 
 /// The claimed numbers, 64 to a word; those that are not there are empty.
@@ -141,6 +143,16 @@ fn claim_bits(numbers: &Numbers, upper: &mut Upper, words: &mut Words, index: us
 
 fn next_claimed(numbers: &Numbers, upper: &Upper, from: usize) -> Option<(usize, u64)> {
     numbers.next_claimed(upper, from).map(|(name, _, bits)| (name, bits))
+}
+
+fn previous_claimed(numbers: &Numbers, upper: &Upper, mut before: usize) -> Option<(usize, u64)> {
+    loop {
+        let (name, group) = numbers.previous(before)?;
+        match group.claimed(upper) {
+            0 => before = name,
+            bits => return Some((name, bits)),
+        }
+    }
 }
 
 // With each call, whether to ask for the lowest number of all after it: that moves the tree's hint.
@@ -230,6 +242,12 @@ fuzz_target!(|calls: Vec<(Op, bool)>| {
                 let index = word_of(fd.get());
                 let expected = words.0.range(index..).next().map(|(&index, &bits)| (index, bits));
                 assert_eq!(next_claimed(&numbers, &upper, index), expected);
+            }
+            Op::PreviousWord(fd) => {
+                let index = word_of(fd.get());
+                let before = words.0.range(..index).next_back();
+                let expected = before.map(|(&index, &bits)| (index, bits));
+                assert_eq!(previous_claimed(&numbers, &upper, index), expected);
             }
         }
         assert_eq!(first.claimed(), first_model);
