@@ -47,8 +47,8 @@ fn main() -> std::io::Result<()> {
         let plot = plots::Plot {
             title: format!("{}: coherence misses per {}", workload.name, workload.unit),
             x: "cores",
-            y: "misses",
-            logarithmic_y: false,
+            y: "misses (0.01: none)",
+            logarithmic_y: true,
         };
         plot.draw(
             &folder.join(format!("coherence-{}.svg", workload.name.replace(' ', "-"))),

@@ -18,7 +18,7 @@ fn main() {
         .measurement_time(Duration::from_secs(1))
         .sample_size(20)
         .configure_from_args();
-    for group in groups::ALL {
+    for group in groups::all() {
         let mut criterion = criterion.benchmark_group(group.name);
         for mut candidate in (group.make)() {
             criterion.throughput(Throughput::Elements(candidate.elements()));

@@ -16,7 +16,8 @@ mod sizes {
     /// Words in level 4, the top of the tree.
     pub(crate) const TOP: usize = 2;
     /// A lookup that finds this count in a slot moves the count to the file.
-    pub(crate) const TRANSFER_AT: usize = 1 << 14;
+    /// Under Miri so few that tests get there.
+    pub(crate) const TRANSFER_AT: usize = if cfg!(miri) { 1 << 6 } else { 1 << 14 };
     /// How often a dropped handle tries to return to its slot once that is contended.
     pub(crate) const GIVE_BACK_TRIES: usize = 3;
     /// Largest `max` a table can have: the largest multiple of `WORD` in an `i32`.

@@ -248,10 +248,8 @@ impl<T> FdTable<T> {
     #[inline(never)]
     fn take_upper(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
         let group = self.group(fd).ok_or(BadFd)?;
-        let slot = group.slot(fd);
-        slot.flags().ok_or(BadFd)?;
         let mut upper = self.lock.lock();
-        let file = slot.try_take(FdFlags::empty()).map_err(|_| BadFd)?;
+        let file = group.slot(fd).try_take(FdFlags::empty()).map_err(|_| BadFd)?;
         upper.open -= 1;
         self.release_upper(&mut upper, fd, group);
         Ok(file)

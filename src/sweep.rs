@@ -76,7 +76,7 @@ impl<T> FdTable<T> {
     /// Closes what is selected, in ascending order.
     pub(crate) fn close_selected(&self, selection: Selection) {
         let mut panics = Panics::default();
-        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+        for fd in self.first_ascending(selection) {
             if let Some(file) = self.take_first(self.slots.first(fd), selection.only) {
                 self.next_fd.release(1 << fd);
                 self.finish(file, &mut panics);
@@ -90,6 +90,17 @@ impl<T> FdTable<T> {
             next = fd + 1;
         }
         panics.resume();
+    }
+
+    /// The selected numbers of the first word that are claimed, each looked for when it is its turn: what is
+    /// opened ahead of a sweep is swept.
+    fn first_ascending(&self, selection: Selection) -> impl Iterator<Item = u32> {
+        let mut rest = selection.mask(0);
+        core::iter::from_fn(move || {
+            let fd = Bits(self.next_fd.claimed() & rest).next()?;
+            rest &= !below(u64::from(fd) + 1);
+            Some(fd)
+        })
     }
 
     /// Closes everything, from the highest down.
@@ -106,7 +117,9 @@ impl<T> FdTable<T> {
                 None => end = name,
             }
         }
-        for fd in Bits(self.next_fd.claimed()).rev() {
+        let mut rest = FULL;
+        while let Some(fd) = Bits(self.next_fd.claimed() & rest).next_back() {
+            rest = below(fd.into());
             if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
                 self.next_fd.release(1 << fd);
                 self.finish(file, &mut panics);
@@ -169,7 +182,7 @@ impl<T> FdTable<T> {
 
     /// Sets CLOEXEC on what is selected, reserved numbers included.
     pub(crate) fn flag_selected(&self, selection: Selection) {
-        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+        for fd in self.first_ascending(selection) {
             let slot = self.slots.first(fd);
             while slot.try_set_cloexec(selection.only) == Err(Obstacle::Marked) {
                 self.wait_for_fork();

@@ -142,7 +142,7 @@ fn random_operations_on_one_table() {
 /// So short that Miri can repeat it with many schedules.
 #[test]
 fn few_random_operations_on_one_table() {
-    random_operations(12);
+    random_operations(6);
 }
 
 fn random_operations(n: usize) {

@@ -22,40 +22,66 @@ pub(crate) const REFERENCE: &str = "Arc clone + drop";
 /// A group is made when its turn comes, and dropped before the next one's.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
+    /// How many threads run at once.
+    threads: usize,
     pub(crate) make: fn() -> Vec<Candidate>,
 }
 
-/// All groups, in the order in which they are run.
-pub(crate) const ALL: &[Group] = &[
-    Group { name: "lookup, one fd", make: lookup::hot },
-    Group { name: "lookup, random of 64", make: lookup::random_of::<64> },
-    Group { name: "lookup, random of 100 000", make: lookup::random_of::<100_000> },
-    Group { name: "two threads, same fd", make: threads::same },
-    Group { name: "two threads, neighbouring fds", make: threads::neighbours },
-    Group { name: "two threads, far fds", make: threads::far },
-    Group { name: "lookup beside a churner, 8 fds apart", make: threads::beside::<8> },
-    Group { name: "lookup beside a churner, next fd", make: threads::beside::<1> },
-    Group { name: "lookup beside a churner, same fd", make: threads::beside::<0> },
-    Group { name: "insert + close, ready file", make: churn::ready },
-    Group { name: "insert + close, fresh file", make: churn::fresh },
-    Group { name: "insert + close, 1 000 open", make: churn::among::<1_000> },
-    Group { name: "insert + close, 100 000 open", make: churn::among::<100_000> },
-    Group { name: "insert + close, 1 000 000 open", make: churn::among::<1_000_000> },
-    Group { name: "reserve + install + close", make: churn::reserve },
-    Group { name: "two reserved, installed, closed", make: churn::pair },
-    Group { name: "dup + close", make: churn::dup },
-    Group { name: "dup2 over an open fd", make: churn::dup2 },
-    Group { name: "insert + close, 1 live reader thread", make: readers::living::<1> },
-    Group { name: "insert + close, 8 live reader threads", make: readers::living::<8> },
-    Group { name: "insert + close, 64 live reader threads", make: readers::living::<64> },
-    Group { name: "insert + close, 512 live reader threads", make: readers::living::<512> },
-    Group { name: "close_range, per fd", make: whole::close_range },
-    Group { name: "close_range of nothing, per call", make: whole::close_nothing },
-    Group { name: "fork of 64 + drop, per fd", make: whole::fork::<64> },
-    Group { name: "fork of 1 000 + drop, per fd", make: whole::fork::<1_000> },
-    Group { name: "fork of 100 000 + drop, per fd", make: whole::fork::<100_000> },
-    Group { name: "exec sweep of 1 000, per fd", make: whole::exec },
-    Group { name: "a new table + drop", make: whole::create },
+/// The groups that this machine has the processors for, and at least those with two threads; in the order in which
+/// they are run.
+pub(crate) fn all() -> impl Iterator<Item = &'static Group> {
+    let processors = std::thread::available_parallelism().map_or(2, |processors| processors.get());
+    ALL.iter().filter(move |group| group.threads <= processors.max(2))
+}
+
+const ALL: &[Group] = &[
+    Group { name: "lookup, one fd", threads: 1, make: lookup::hot },
+    Group { name: "lookup, random of 64", threads: 1, make: lookup::random_of::<64> },
+    Group { name: "lookup, random of 100 000", threads: 1, make: lookup::random_of::<100_000> },
+    Group { name: "two threads, same fd", threads: 2, make: threads::same::<2> },
+    Group { name: "two threads, neighbouring fds", threads: 2, make: threads::neighbours::<2> },
+    Group { name: "two threads, far fds", threads: 2, make: threads::far::<2> },
+    Group { name: "4 threads, same fd", threads: 4, make: threads::same::<4> },
+    Group { name: "4 threads, far fds", threads: 4, make: threads::far::<4> },
+    Group { name: "8 threads, same fd", threads: 8, make: threads::same::<8> },
+    Group { name: "8 threads, far fds", threads: 8, make: threads::far::<8> },
+    Group { name: "16 threads, same fd", threads: 16, make: threads::same::<16> },
+    Group { name: "16 threads, far fds", threads: 16, make: threads::far::<16> },
+    Group { name: "32 threads, same fd", threads: 32, make: threads::same::<32> },
+    Group { name: "32 threads, far fds", threads: 32, make: threads::far::<32> },
+    Group { name: "64 threads, same fd", threads: 64, make: threads::same::<64> },
+    Group { name: "64 threads, far fds", threads: 64, make: threads::far::<64> },
+    Group { name: "lookup beside a churner, 8 fds apart", threads: 2, make: threads::beside::<8> },
+    Group { name: "lookup beside a churner, next fd", threads: 2, make: threads::beside::<1> },
+    Group { name: "lookup beside a churner, same fd", threads: 2, make: threads::beside::<0> },
+    Group { name: "insert + close, ready file", threads: 1, make: churn::ready },
+    Group { name: "insert + close, fresh file", threads: 1, make: churn::fresh },
+    Group { name: "insert + close, 1 000 open", threads: 1, make: churn::among::<1_000> },
+    Group { name: "insert + close, 100 000 open", threads: 1, make: churn::among::<100_000> },
+    Group { name: "insert + close, 1 000 000 open", threads: 1, make: churn::among::<1_000_000> },
+    Group { name: "reserve + install + close", threads: 1, make: churn::reserve },
+    Group { name: "two reserved, installed, closed", threads: 1, make: churn::pair },
+    Group { name: "dup + close", threads: 1, make: churn::dup },
+    Group { name: "dup2 over an open fd", threads: 1, make: churn::dup2 },
+    Group { name: "insert + close, 1 live reader thread", threads: 1, make: readers::living::<1> },
+    Group { name: "insert + close, 8 live reader threads", threads: 1, make: readers::living::<8> },
+    Group {
+        name: "insert + close, 64 live reader threads",
+        threads: 1,
+        make: readers::living::<64>,
+    },
+    Group {
+        name: "insert + close, 512 live reader threads",
+        threads: 1,
+        make: readers::living::<512>,
+    },
+    Group { name: "close_range, per fd", threads: 1, make: whole::close_range },
+    Group { name: "close_range of nothing, per call", threads: 1, make: whole::close_nothing },
+    Group { name: "fork of 64 + drop, per fd", threads: 1, make: whole::fork::<64> },
+    Group { name: "fork of 1 000 + drop, per fd", threads: 1, make: whole::fork::<1_000> },
+    Group { name: "fork of 100 000 + drop, per fd", threads: 1, make: whole::fork::<100_000> },
+    Group { name: "exec sweep of 1 000, per fd", threads: 1, make: whole::exec },
+    Group { name: "a new table + drop", threads: 1, make: whole::create },
 ];
 
 /// What there is for scale in each group: the reference, one read-modify-write, a load behind a load.

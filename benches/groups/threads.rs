@@ -11,40 +11,48 @@ use super::scale_after;
 use crate::peers::{Table, each_table, filled};
 use crate::rounds::Candidate;
 
-/// Both threads look up the same fd.
-pub(crate) fn same() -> Vec<Candidate> {
+/// All threads look up the same fd.
+pub(crate) fn same<const THREADS: usize>() -> Vec<Candidate> {
     let arc = Arc::new(7_u64);
-    let reference =
-        Candidate::on_two("both on one Arc: clone + drop", move |_| *Arc::clone(black_box(&arc)));
-    on([4, 4], reference)
+    let reference = Candidate::on(THREADS, "all on one Arc: clone + drop", move |_| {
+        *Arc::clone(black_box(&arc))
+    });
+    on(&[4; THREADS], reference)
 }
 
 /// Each looks up its own one; they are neighbours.
-pub(crate) fn neighbours() -> Vec<Candidate> {
-    on([4, 5], each_its_arc())
+pub(crate) fn neighbours<const THREADS: usize>() -> Vec<Candidate> {
+    on(&std::array::from_fn::<_, THREADS, _>(|thread| 4 + thread), each_its_arc(THREADS))
 }
 
 /// Each looks up its own one; they are far from each other.
-pub(crate) fn far() -> Vec<Candidate> {
-    on([4, 50], each_its_arc())
+pub(crate) fn far<const THREADS: usize>() -> Vec<Candidate> {
+    on(&std::array::from_fn::<_, THREADS, _>(|thread| 4 + thread * 48), each_its_arc(THREADS))
 }
 
-fn each_its_arc() -> Candidate {
-    let arcs = [7_u64, 8].map(|value| Arc::new(CachePadded::new(value)));
-    Candidate::on_two("each on its Arc: clone + drop", move |thread| **Arc::clone(&arcs[thread]))
+fn each_its_arc(threads: usize) -> Candidate {
+    let arcs: Vec<_> = (0..threads as u64).map(|value| Arc::new(CachePadded::new(value))).collect();
+    Candidate::on(threads, "each on its Arc: clone + drop", move |thread| {
+        **Arc::clone(&arcs[thread])
+    })
 }
 
-fn on(fds: [usize; 2], reference: Candidate) -> Vec<Candidate> {
-    fn read<T: Table>(wanted: [usize; 2]) -> Candidate {
-        let (table, fds) = filled::<T>(64);
-        let fds = wanted.map(|fd| CachePadded::new(fds[fd]));
-        Candidate::on_two(T::NAME, move |thread| table.read(*fds[thread]))
+/// One thread for each of the fds.
+fn on(fds: &[usize], reference: Candidate) -> Vec<Candidate> {
+    /// Enough for all threads, each fd on a line of its own.
+    fn table<T: Table>(wanted: &[usize]) -> (T, Vec<CachePadded<usize>>) {
+        let (table, fds) = filled::<T>(wanted.iter().max().map_or(64, |&last| last.max(63) + 1));
+        (table, wanted.iter().map(|&fd| CachePadded::new(fds[fd])).collect())
+    }
+    fn read<T: Table>(wanted: &[usize]) -> Candidate {
+        let (table, fds) = table::<T>(wanted);
+        Candidate::on(fds.len(), T::NAME, move |thread| table.read(*fds[thread]))
     }
     let mut candidates = scale_after(reference);
     candidates.extend(each_table!(read fds));
-    let (table, _) = filled::<FdTable<u64>>(64);
-    candidates.push(Candidate::on_two("fdtable: get_owned", move |thread| {
-        table.get_owned(fds[thread]).map(|file| *file)
+    let (table, fds) = table::<FdTable<u64>>(fds);
+    candidates.push(Candidate::on(fds.len(), "fdtable: get_owned", move |thread| {
+        table.get_owned(*fds[thread]).map(|file| *file)
     }));
     candidates
 }

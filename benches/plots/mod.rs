@@ -25,8 +25,15 @@ pub(crate) struct Plot {
 pub(crate) type Line = (String, Vec<(f64, f64)>);
 
 impl Plot {
+    /// On a logarithmic axis: where what is less, or nothing, is drawn.
+    const LEAST: f64 = 0.01;
+
     /// Writes the file; a chart that can't be drawn is no reason to lose the figures.
     pub(crate) fn draw(&self, path: &Path, lines: &[Line]) {
+        // Without a point there is no axis.
+        if lines.is_empty() {
+            return;
+        }
         if let Err(error) = self.try_draw(path, lines) {
             eprintln!("{}: {error}", path.display());
         }
@@ -49,10 +56,13 @@ impl Plot {
             ($chart:expr) => {{
                 let mut chart = $chart;
                 let mut mesh = chart.configure_mesh();
+                mesh.x_label_formatter(&|x| x.to_string()).y_label_formatter(&|y| y.to_string());
                 mesh.x_desc(self.x).y_desc(self.y).light_line_style(WHITE).draw()?;
                 for (index, (name, points)) in lines.iter().enumerate() {
                     let style = Palette99::pick(index).stroke_width(2);
-                    let line = LineSeries::new(points.iter().copied(), style).point_size(3);
+                    let least = if self.logarithmic_y { Self::LEAST } else { 0.0 };
+                    let points = points.iter().map(|&(x, y)| (x, y.max(least)));
+                    let line = LineSeries::new(points, style).point_size(3);
                     chart
                         .draw_series(line)?
                         .label(name)
@@ -65,7 +75,7 @@ impl Plot {
         }
         let x = (left..right.max(left * 2.0)).log_scale();
         if self.logarithmic_y {
-            let y = (bottom.max(1e-3) / 1.5..top.max(1e-2) * 4.0).log_scale();
+            let y = (bottom.max(Self::LEAST) / 1.5..top.max(Self::LEAST) * 4.0).log_scale();
             lines_on!(chart.build_cartesian_2d(x, y)?);
         } else {
             lines_on!(chart.build_cartesian_2d(x, 0.0..top.max(1.0) * 1.5)?);

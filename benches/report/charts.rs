@@ -6,7 +6,7 @@ use super::growth::Pages;
 use super::results::Results;
 use crate::plots::{Line, Plot};
 
-const TIMES: &str = "times an Arc's clone + drop";
+const TIMES: &str = "times Arc clone + drop, on as many threads";
 
 /// Groups that differ in one number, and what of them becomes a line.
 type Series<'s> = (&'s [(f64, &'s str)], &'s [&'s str]);
@@ -57,6 +57,26 @@ pub(crate) fn draw(results: &Results, folder: &Path) {
         "scc",
     ];
     chart("lookup.svg", "lookup + drop of the handle", "open fds", (&lookups, &tables));
+    let same = [
+        (1.0, "lookup, one fd"),
+        (2.0, "two threads, same fd"),
+        (4.0, "4 threads, same fd"),
+        (8.0, "8 threads, same fd"),
+        (16.0, "16 threads, same fd"),
+        (32.0, "32 threads, same fd"),
+        (64.0, "64 threads, same fd"),
+    ];
+    chart("threads-same-fd.svg", "lookups of one fd", "threads", (&same, &tables));
+    let far = [
+        (1.0, "lookup, one fd"),
+        (2.0, "two threads, far fds"),
+        (4.0, "4 threads, far fds"),
+        (8.0, "8 threads, far fds"),
+        (16.0, "16 threads, far fds"),
+        (32.0, "32 threads, far fds"),
+        (64.0, "64 threads, far fds"),
+    ];
+    chart("threads-far-fds.svg", "lookups of an fd each", "threads", (&far, &tables));
     let living = [
         (1.0, "insert + close, 1 live reader thread"),
         (8.0, "insert + close, 8 live reader threads"),

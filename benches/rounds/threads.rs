@@ -1,4 +1,4 @@
-//! Two threads at once, each on a processor of its own; and threads that only exist.
+//! Several threads at once, each on a processor of its own; and threads that only exist.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,8 +35,9 @@ impl Gate {
 }
 
 impl Candidate {
-    /// `operation` on two threads, which it is told: from the common start to the common end.
-    pub(crate) fn on_two<R>(
+    /// `operation` on so many threads, whose number it is told: from the common start to the common end.
+    pub(crate) fn on<R>(
+        threads: usize,
         name: impl Into<String>,
         operation: impl Fn(usize) -> R + Sync + 'static,
     ) -> Self {
@@ -44,16 +45,19 @@ impl Candidate {
             let (start, end) = (Gate::default(), Gate::default());
             let run = |thread| {
                 pin(thread);
-                start.wait(2);
+                start.wait(threads);
                 let began = Instant::now();
                 for _ in 0..operations {
                     black_box(operation(thread));
                 }
-                end.wait(2);
+                end.wait(threads);
                 began.elapsed()
             };
             scope(|scope| {
-                scope.spawn(|| run(1));
+                let run = &run;
+                for thread in 1..threads {
+                    scope.spawn(move || run(thread));
+                }
                 run(0)
             })
         })

@@ -156,6 +156,35 @@ fn sweeps_close_one_fd_after_the_other() {
     }
 }
 
+/// When it is flushed, opens a number three above the one it was at.
+struct Sower {
+    fd: u32,
+    table: Arc<OnceLock<Weak<FdTable<Sower>>>>,
+}
+
+fn sow(file: &Sower, _: TableId) -> Result<(), Errno> {
+    if let Some(table) = file.table.get().and_then(Weak::upgrade) {
+        let next = Sower { fd: file.fd + 3, table: Arc::clone(&file.table) };
+        assert!(table.replace(next.fd, next, NONE).is_ok());
+    }
+    Ok(())
+}
+
+/// Linux looks for the next fd when it has closed one.
+#[test]
+fn sweeps_close_what_is_opened_ahead_of_them() {
+    for base in BASES {
+        let own = Arc::<OnceLock<_>>::default();
+        let table = Arc::new(Options::new().on_close(sow).build());
+        let first = Sower { fd: base, table: Arc::clone(&own) };
+        assert!(table.replace(base, first, NONE).is_ok());
+        own.set(Arc::downgrade(&table)).unwrap_or_else(|_| unreachable!());
+        table.close_range(base, base + 10, CLOSE).unwrap();
+        let left: Vec<u32> = table.iter().map(|entry| entry.fd.get()).collect();
+        assert_eq!(left, [base + 12]);
+    }
+}
+
 #[test]
 fn close_flushes_once_per_fd_and_drops_once_per_file() {
     at_each_base(|ledger, table, base| {

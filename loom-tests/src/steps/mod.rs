@@ -349,14 +349,15 @@ impl Next<'_> {
 
     // Changes
 
-    /// `found` goes on with the file that is there now. A miss is a miss, as a lookup's: the contract does
-    /// not promise more. (In the first word a close that finds nothing comes after the one that did, and
-    /// a model watches that, `close_finds_nothing`; beyond it the look before the lock orders nothing.)
+    /// `found` goes on with the file that is there now. A miss knows who has taken the file away.
     fn change(&mut self, fd: i64, found: impl FnOnce(&mut Self, u32, File, FdFlags)) {
+        let (table, thread) = (self.table, self.thread);
         let Some(fd) = valid(fd) else { return self.fail(Errno::EBADF) };
-        self.miss(fd);
-        if let State::Open(file, flags) = self.table.state(fd)
-            && self.table.held != Some(fd)
+        if let Some(position) = table.find(thread, fd, |state| !state.is_open()) {
+            self.end(Outcome::Failed(Errno::EBADF), |table| table.acquire(thread, fd, position));
+        }
+        if let State::Open(file, flags) = table.state(fd)
+            && table.held != Some(fd)
         {
             found(self, fd, file, flags);
         }

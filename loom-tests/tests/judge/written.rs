@@ -67,7 +67,7 @@ fn a_hit_does() {
     // A thread knows what it did itself.
     forbidden(case(&[]).thread([insert(A, 0), miss(0)]).ends(&[(0, A)]));
     forbidden(case(&[(0, A)]).thread([close(0), get(0, A)]).ends(&[]));
-    // A close that finds nothing comes after the one that did.
+    // A close that finds nothing comes after the one that did, and after all that this one knew.
     let closed = || case(&[(0, A), (1, B)]).thread([close(1), close(0)]);
     forbidden(closed().thread([not_open(0), get(1, B)]).ends(&[]));
 }
