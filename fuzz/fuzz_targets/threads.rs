@@ -19,8 +19,8 @@ use loom_tests::spec::{File, Op};
 
 /// How often, half of the times with a clock.
 const ROUNDS: usize = 4;
-/// The judge takes its time for more.
-const CALLS: usize = 4;
+/// Of each thread. With more the judge takes seconds for some.
+const CALLS: usize = 3;
 const SETUP: usize = 6;
 const THREADS: usize = 3;
 /// No limit is above this, so far from the base.

@@ -68,8 +68,9 @@ fn place(pick: Pick, len: usize) -> Option<usize> {
 }
 
 impl World {
-    fn options() -> Options<File> {
-        Options::new().max(MAX).limit(LIMIT).on_close(File::flush)
+    fn options(&self) -> Options<File> {
+        let options = Options::new().max(MAX).limit(LIMIT);
+        if self.holders.is_flushed { options.on_close(File::flush) } else { options }
     }
 
     fn file(&mut self) -> File {
@@ -113,6 +114,10 @@ impl World {
 
     fn check(&mut self) {
         assert_eq!(self.events.take(), std::mem::take(&mut self.holders.events));
+        for file in &mut self.kept {
+            let is_last = self.holders.is_last(file.name);
+            assert_eq!(file.get_mut().is_some(), is_last);
+        }
         for Task { files, observer, table } in &self.tasks {
             let table = &self.tables[*table];
             let open = files.iter().map(|it| (i64::from(it.fd), it.file.name, it.flags));
@@ -134,9 +139,12 @@ impl World {
     }
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+// With the flush hook or without.
+fuzz_target!(|input: (bool, Vec<Step>)| {
+    let (is_flushed, steps) = input;
     let mut world = World::default();
-    let files = Files::from(World::options().build());
+    world.holders.is_flushed = is_flushed;
+    let files = Files::from(world.options().build());
     let table = Table::new(files.id(), LIMIT, MAX as u32);
     world.add_table(files, 0, table);
     for step in steps {

@@ -14,7 +14,7 @@ pub enum Event {
     Released(Name),
 }
 
-/// What the flush of a file returns.
+/// What the flush hook returns for a file.
 pub fn flush_result(name: Name) -> Result<(), Errno> {
     if name % 5 == 4 { Err(Errno::EIO) } else { Ok(()) }
 }
@@ -24,6 +24,8 @@ pub fn flush_result(name: Name) -> Result<(), Errno> {
 pub struct Holders {
     counts: Vec<usize>,
     pub events: Vec<Event>,
+    /// Whether the tables have the flush hook.
+    pub is_flushed: bool,
 }
 
 impl Holders {
@@ -37,6 +39,11 @@ impl Holders {
         self.counts[name as usize] += 1;
     }
 
+    /// Whether the caller's handle is the only holder.
+    pub fn is_last(&self, name: Name) -> bool {
+        self.counts[name as usize] == 1
+    }
+
     pub fn release(&mut self, name: Name) {
         self.counts[name as usize] -= 1;
         if self.counts[name as usize] == 0 {
@@ -44,9 +51,12 @@ impl Holders {
         }
     }
 
-    fn close(&mut self, name: Name, table: TableId) {
-        self.events.push(Event::Flushed(name, table));
+    fn close(&mut self, name: Name, table: TableId) -> Result<(), Errno> {
+        if self.is_flushed {
+            self.events.push(Event::Flushed(name, table));
+        }
         self.release(name);
+        if self.is_flushed { flush_result(name) } else { Ok(()) }
     }
 }
 
@@ -143,7 +153,8 @@ impl Table {
         let victim = self.replace(new, limit, name, flags)?;
         files.hold(name);
         if let Some(victim) = victim {
-            files.close(victim, self.id);
+            // Nobody is told of the flush's error.
+            let _ = files.close(victim, self.id);
         }
         Ok(new)
     }
@@ -153,7 +164,7 @@ impl Table {
         if from != to {
             self.numbers.remove(&from);
             self.set(to, State::Open(name, FdFlags::empty()));
-            files.close(victim, self.id);
+            let _ = files.close(victim, self.id);
         }
         Ok(())
     }
@@ -167,13 +178,11 @@ impl Table {
 
     pub fn close(&mut self, fd: i64, files: &mut Holders) -> Result<(), Errno> {
         let name = self.remove(fd)?;
-        files.close(name, self.id);
-        flush_result(name)
+        files.close(name, self.id)
     }
 
     pub fn close_all(&mut self, fds: impl IntoIterator<Item = i64>, files: &mut Holders) {
         for fd in fds {
-            // Nobody is told of the flush's error.
             let _ = self.close(fd, files);
         }
     }

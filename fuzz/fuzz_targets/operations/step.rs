@@ -64,8 +64,11 @@ impl World {
             Op::Forget(pick) => {
                 if let Some(at) = place(pick, self.kept.len()) {
                     let file = self.kept.swap_remove(at);
-                    let name = file.name;
-                    drop(file);
+                    let (name, is_last) = (file.name, holders.is_last(file.name));
+                    match file.try_into_inner() {
+                        Ok(_) => assert!(is_last),
+                        Err(shared) => drop(shared),
+                    }
                     holders.release(name);
                 }
             }
@@ -347,7 +350,7 @@ impl World {
 
     fn restore(&mut self, at: Pick, items: Vec<(Number, u8)>) {
         let mut taken = Vec::new();
-        let restored = World::options().restore(items.into_iter().map(|(fd, bits)| {
+        let restored = self.options().restore(items.into_iter().map(|(fd, bits)| {
             let file = self.file();
             taken.push((fd.get(), file.name, flags(bits)));
             (fd.get(), file, flags(bits))
