@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fdtable::file::{
-    AccessMode, Caller, DeferredQueue, File, Inode, Modify, NosecMemo, OpenOptions,
+    AccessMode, Caller, DeferredQueue, File, HasInode, Inode, Modify, NosecMemo, OpenOptions,
 };
 use fdtable::{Errno, FdFlags, FdTable};
 
@@ -18,15 +17,30 @@ use pairs::compare;
 
 const NONE: FdFlags = FdFlags::empty();
 
-/// A node whose question costs as little as it can: a lookup in a small map under a lock.
-#[derive(Default)]
+/// What a small write moves.
+const PAGE: usize = 4096;
+
 struct Node {
-    attributes: RwLock<HashMap<&'static str, Vec<u8>>>,
+    attributes: RwLock<HashMap<String, Vec<u8>>>,
     memo: Option<NosecMemo>,
-    data: [AtomicU64; 8],
-    size: AtomicU64,
+    /// Behind the lock that a write holds.
+    data: Mutex<Box<[u8; PAGE]>>,
 }
 
+impl Node {
+    fn new(memo: Option<NosecMemo>) -> Self {
+        let attributes = ["user.mime_type", "user.origin"];
+        Node {
+            attributes: RwLock::new(
+                attributes.into_iter().map(|name| (name.to_string(), vec![1])).collect(),
+            ),
+            memo,
+            data: Mutex::new(Box::new([0; PAGE])),
+        }
+    }
+}
+
+/// In memory, so that a question costs as little as it can.
 impl Inode for Node {
     fn mode(&self) -> Result<u32, Errno> {
         Ok(0o644)
@@ -42,7 +56,26 @@ impl Inode for Node {
     }
 }
 
-type Path = Arc<Node>;
+/// As a kernel's: a counted pair.
+#[derive(Clone)]
+struct Path {
+    _mount: Arc<()>,
+    node: Arc<Node>,
+}
+
+impl Path {
+    fn new(memo: Option<NosecMemo>) -> Self {
+        Path { _mount: Arc::default(), node: Arc::new(Node::new(memo)) }
+    }
+}
+
+impl HasInode for Path {
+    type Inode = Node;
+
+    fn inode(&self) -> &Node {
+        &self.node
+    }
+}
 
 type Table = FdTable<File<Path>>;
 
@@ -72,11 +105,11 @@ fn open_borrowed(table: &Table, shared: &Path, options: &OpenOptions) {
 }
 
 fn open(criterion: &mut Criterion) {
-    let (tables, shared, options) = (tables(), Path::default(), options());
+    let (tables, shared, options) = (tables(), Path::new(None), options());
     compare(
-        "open of a shared path: borrowed over consuming",
-        &|thread| open_borrowed(&tables[thread], &shared, &options),
-        &|thread| open_consuming(&tables[thread], &shared, &options),
+        "open + close of a shared path: borrowed over consuming",
+        |thread| open_borrowed(&tables[thread], &shared, &options),
+        |thread| open_consuming(&tables[thread], &shared, &options),
     );
     let mut group = criterion.benchmark_group("open + close");
     group.bench_function("consuming", |b| {
@@ -87,8 +120,8 @@ fn open(criterion: &mut Criterion) {
 }
 
 fn close(criterion: &mut Criterion) {
-    let (tables, path, options) = (tables(), Path::default(), options());
-    let paths = [path.clone(), Path::default()];
+    let (tables, options) = (tables(), options());
+    let paths = [Path::new(None), Path::new(None)];
     let queue = DeferredQueue::new();
     let open = |thread: usize| {
         let path = paths[thread].clone();
@@ -99,41 +132,43 @@ fn close(criterion: &mut Criterion) {
         tables[thread].close_deferred(open(thread), &queue).expect("open");
         queue.drain(1);
     };
-    compare("close: a shared queue over synchronous", &queued, &synchronous);
+    compare("open + close: a shared queue over synchronous", queued, synchronous);
     let mut group = criterion.benchmark_group("open + close, the drop");
     group.bench_function("synchronous", |b| b.iter(|| synchronous(0)));
     group.bench_function("queued", |b| b.iter(|| queued(0)));
     group.finish();
 }
 
-/// A small write: 64 bytes and the size.
-fn write(file: &File<Path>) {
-    let node = file.path();
-    for word in &node.data {
-        word.store(black_box(1), Ordering::Relaxed);
-    }
-    node.size.store(64, Ordering::Relaxed);
-}
-
 fn modify(criterion: &mut Criterion) {
     let caller = Caller::default();
-    let file = |memo| {
-        let path = Arc::new(Node { memo, ..Node::default() });
-        File::<Path>::open(path, &options(), |_| Ok(())).expect("opens")
-    };
-    let (with, without) = (file(Some(NosecMemo::new())), file(None));
+    let file = |memo| File::<Path>::open(Path::new(memo), &options(), |_| Ok(())).expect("opens");
+    let files = |memo: fn() -> Option<NosecMemo>| [file(memo()), file(memo())];
+    let (with, without) = (files(|| Some(NosecMemo::new())), files(|| None));
     let checked = |file: &File<Path>| {
         file.modified(black_box(caller), Modify::empty()).expect("nothing to strip");
     };
-    let with_memo = |_: usize| checked(&with);
-    let without_memo = |_: usize| checked(&without);
-    compare("modified(): without the memo over with it", &without_memo, &with_memo);
-    let checked_write = |_: usize| {
-        checked(&with);
-        write(&with);
+    let with_memo = |thread: usize| checked(&with[thread]);
+    let without_memo = |thread: usize| checked(&without[thread]);
+    compare("modified(): without the memo over with it", without_memo, with_memo);
+    // As `modified` asks for: under the inode's lock, the check, then the bytes.
+    let bytes = [1_u8; PAGE];
+    let write = |file: &File<Path>, check: bool| {
+        let mut data = file.path().node.data.lock().expect("no panic");
+        if check {
+            checked(file);
+        }
+        data.copy_from_slice(black_box(&bytes));
     };
-    let bare_write = |_: usize| write(&with);
-    compare("a write: with modified() over without", &checked_write, &bare_write);
+    compare(
+        "a write of 4 KiB: with modified() over without any check",
+        |thread| write(&with[thread], true),
+        |thread| write(&with[thread], false),
+    );
+    compare(
+        "a write of 4 KiB: with modified() and no memo over without any check",
+        |thread| write(&without[thread], true),
+        |thread| write(&without[thread], false),
+    );
     let mut group = criterion.benchmark_group("modified()");
     group.bench_function("with the memo", |b| b.iter(|| with_memo(0)));
     group.bench_function("without the memo", |b| b.iter(|| without_memo(0)));

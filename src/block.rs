@@ -101,15 +101,48 @@ impl<T> OwnedRef<T> {
     /// # Errors
     /// The reference itself comes back if there are others.
     pub fn try_into_inner(self) -> Result<T, Self> {
-        // Acquire pairs with the Release of every debit and credit: all other holders' uses of the
-        // value lie before. Anything but 1: others hold it, nothing has changed.
-        if self.rc().load(Ordering::Acquire) != 1 {
+        if !self.is_last() {
             return Err(self);
         }
         let this = ManuallyDrop::new(self);
-        // SAFETY: by I1 and I3 this was the only handle and no slot holds the file: no one else can
-        // reach the block, and `ManuallyDrop` keeps our own drop from it.
+        // SAFETY: this was the last reference: no one else can reach the block, and `ManuallyDrop` keeps
+        // our own drop from it.
         Ok(unsafe { Box::from_raw(this.block.as_ptr()) }.value)
+    }
+
+    /// The value, to be changed, if this is the only reference and no fd refers to the file.
+    ///
+    /// So a file that [`remove`](crate::FdTable::remove) gave back can be used again, without an
+    /// allocation:
+    ///
+    /// ```
+    /// use fdtable::{FdFlags, FdTable};
+    ///
+    /// let table = FdTable::new();
+    /// let fd = table.insert(String::from("first"), FdFlags::empty()).unwrap();
+    /// let mut file = table.remove(fd).unwrap();
+    /// assert!(table.get(fd).is_err());
+    /// *file.get_mut().unwrap() = String::from("second");
+    /// table.insert(file, FdFlags::empty()).unwrap();
+    /// ```
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: this is the last reference, and the exclusive borrow keeps it from being cloned or placed
+        // in a slot while the result lives.
+        self.is_last().then(|| unsafe { &mut (*self.block.as_ptr()).value })
+    }
+
+    /// Whether this is the only handle and no slot holds the file (I1, I3): then nobody else can reach it, and
+    /// all others are done with it.
+    fn is_last(&self) -> bool {
+        // Acquire pairs with the Release of every debit and credit: all other holders' uses of the
+        // value lie before. Anything but 1: others hold it.
+        self.rc().load(Ordering::Acquire) == 1
+    }
+
+    /// As `is_last`, for who does no more than take a shorter way then: the drop looks again.
+    pub(crate) fn seems_last(&self) -> bool {
+        // Relaxed: 1 means that nobody else has a reference; their uses are the drop's matter.
+        self.rc().load(Ordering::Relaxed) == 1
     }
 
     /// Whether both are references to one file.

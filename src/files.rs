@@ -237,12 +237,13 @@ impl<T> Files<T> {
     }
 }
 
-impl<T> Shared<T> {
-    /// One sharer goes; the last one closes everything.
+impl<T> SharedRef<T> {
+    /// One sharer goes, and is about to drop its reference; with the last one everything is closed: here, if
+    /// an observer keeps the storage, else by that drop.
     fn leave(&self) {
         // AcqRel: Release, what this sharer did to the table lies before the end; Acquire, if this
         // is the end, what the others did.
-        if self.sharers.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.sharers.fetch_sub(1, Ordering::AcqRel) == 1 && !self.0.seems_last() {
             self.table.clear();
         }
     }

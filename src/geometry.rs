@@ -1,25 +1,23 @@
-//! Every size the table is built from; tiny under loom, so that growth, full words and the
-//! tree's upper levels are reached within a few operations.
+//! Every size the table is built from; tiny under loom and small under shuttle, so that growth, full
+//! words and the tree's upper levels are reached within a few operations.
 
 pub(crate) use sizes::*;
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod sizes {
     /// Numbers in one bitmap word, and slots in the inline first region.
     pub(crate) const WORD: usize = 64;
-    /// Elements in the first bin of a [`Segments`](crate::segments::Segments); each further one has
-    /// twice as many.
-    pub(crate) const FIRST_BIN: usize = 64;
-    /// Bins longer than this are made of pieces, found through a directory.
+    /// Bins of more words than this are made of pieces, found through a directory.
     pub(crate) const DIRECT: usize = 512;
-    /// Bins for the slots: fds up to `MAX_CEILING`.
-    pub(crate) const SLOT_BINS: usize = 25;
-    /// Bins for levels 0 to 3 of the tree of full words.
-    pub(crate) const LEVEL_BINS: [usize; 4] = [20, 14, 8, 2];
+    /// Bins for the groups of numbers: fds up to `MAX_CEILING`.
+    pub(crate) const GROUP_BINS: usize = 25;
+    /// Bins for levels 1 to 3 of the tree of full groups.
+    pub(crate) const LEVEL_BINS: [usize; 3] = [20, 14, 8];
     /// Words in level 4, the top of the tree.
     pub(crate) const TOP: usize = 2;
     /// A lookup that finds this count in a slot moves the count to the file.
-    pub(crate) const TRANSFER_AT: usize = 1 << 14;
+    /// Under Miri so few that tests get there.
+    pub(crate) const TRANSFER_AT: usize = if cfg!(miri) { 1 << 6 } else { 1 << 14 };
     /// How often a dropped handle tries to return to its slot once that is contended.
     pub(crate) const GIVE_BACK_TRIES: usize = 3;
     /// Largest `max` a table can have: the largest multiple of `WORD` in an `i32`.
@@ -29,23 +27,21 @@ mod sizes {
 
     /// Where a number's slot lies inside its group of 64.
     ///
-    /// A group is eight 64-byte lines of eight slots. Consecutive numbers land on different
-    /// 128-byte pairs of lines (the unit that the hardware prefetches), so that threads at
-    /// work on neighbouring fds do not write to one line.
+    /// A group is eight 64-byte lines of eight slots. Consecutive numbers lie three lines apart or more,
+    /// so not even in one pair of lines (the unit that the hardware prefetches): threads at work on
+    /// neighbouring fds do not write to one line.
     #[inline(always)]
     pub(crate) const fn spread(within: usize) -> usize {
-        let line = ((within & 3) << 1) | ((within >> 2) & 1);
-        line << 3 | within >> 3
+        within * 5 % 8 * 8 + within / 8
     }
 }
 
 #[cfg(all(loom, feature = "loom"))]
 mod sizes {
     pub(crate) const WORD: usize = 2;
-    pub(crate) const FIRST_BIN: usize = 2;
     pub(crate) const DIRECT: usize = 2;
-    pub(crate) const SLOT_BINS: usize = 2;
-    pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
+    pub(crate) const GROUP_BINS: usize = 2;
+    pub(crate) const LEVEL_BINS: [usize; 3] = [2, 1, 1];
     pub(crate) const TOP: usize = 1;
     pub(crate) const TRANSFER_AT: usize = 2;
     pub(crate) const GIVE_BACK_TRIES: usize = 1;
@@ -57,10 +53,31 @@ mod sizes {
     }
 }
 
+/// Several words, each with several numbers: for many threads with many operations.
+#[cfg(all(shuttle, feature = "shuttle"))]
+mod sizes {
+    pub(crate) const WORD: usize = 4;
+    pub(crate) const FIRST_BIN: usize = 4;
+    pub(crate) const DIRECT: usize = 4;
+    pub(crate) const SLOT_BINS: usize = 3;
+    pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
+    pub(crate) const TOP: usize = 1;
+    pub(crate) const TRANSFER_AT: usize = 2;
+    pub(crate) const GIVE_BACK_TRIES: usize = 1;
+    pub(crate) const MAX_CEILING: u32 = 32;
+    pub(crate) const MAX_DEFAULT: u32 = 32;
+
+    pub(crate) const fn spread(within: usize) -> usize {
+        within
+    }
+}
+
 /// log2 of `WORD`.
 pub(crate) const WORD_LOG: u32 = WORD.ilog2();
-/// Levels of the tree, the top one included.
-pub(crate) const LEVELS: usize = LEVEL_BINS.len() + 1;
+/// log2 of `DIRECT`.
+pub(crate) const DIRECT_LOG: u32 = DIRECT.ilog2();
+/// Levels of the tree, the bits of the groups and the top included.
+pub(crate) const LEVELS: u32 = LEVEL_BINS.len() as u32 + 2;
 /// A word with every number taken.
 pub(crate) const FULL: u64 = below(WORD as u64);
 
@@ -78,7 +95,7 @@ pub(crate) const fn below(n: u64) -> u64 {
 }
 
 static_assertions::const_assert!(WORD.is_power_of_two() && WORD <= 64);
-static_assertions::const_assert!(FIRST_BIN.is_power_of_two() && DIRECT >= FIRST_BIN);
+static_assertions::const_assert!(DIRECT.is_power_of_two() && DIRECT >= WORD);
 static_assertions::const_assert!(
     MAX_DEFAULT <= MAX_CEILING && (MAX_CEILING as usize).is_multiple_of(WORD)
 );

@@ -27,6 +27,7 @@ mod table;
 #[expect(unsafe_code, reason = "the reference count in a file's block")]
 mod block;
 mod geometry;
+mod groups;
 mod numbers;
 #[expect(unsafe_code, reason = "address-stable storage behind raw pointers")]
 mod segments;

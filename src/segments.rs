@@ -15,11 +15,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::error::OutOfMemory;
-use crate::geometry::{DIRECT, FIRST_BIN};
+use crate::geometry::DIRECT_LOG;
 use crate::sync::{AtomicPtr, ForUpdate as _, Ordering};
 
-pub(crate) struct Segments<E, const BINS: usize> {
-    /// Null, or a bin's first element (`len <= DIRECT`), or its directory's first entry.
+/// `SIZE` is log2 of the words that an element takes, about: it decides how much is allocated at once.
+pub(crate) struct Segments<E, const BINS: usize, const SIZE: u32> {
+    /// Null, or a bin's first element (at most `DIRECT` words), or its directory's first entry.
     bins: [AtomicPtr<()>; BINS],
     owns: PhantomData<Box<[E]>>,
 }
@@ -27,42 +28,38 @@ pub(crate) struct Segments<E, const BINS: usize> {
 /// One entry of a large bin's directory: null, or a piece's first element.
 type Entry<E> = AtomicPtr<E>;
 
-/// Where an element lies: the bin of `FIRST_BIN << number` elements, and the place in it.
+/// Where an element lies: the bin of `1 << log` elements, and the place in it.
 ///
-/// With `FIRST_BIN` added, an index's highest bit names the bin and the bits below it the place.
+/// With one added, an index's highest bit names the bin and the bits below it the place.
 #[derive(Clone, Copy)]
-struct Place {
-    bin: Bin,
+struct Place<const SIZE: u32> {
+    bin: Bin<SIZE>,
     offset: usize,
 }
 
-impl Place {
+impl<const SIZE: u32> Place<SIZE> {
     #[inline(always)]
-    const fn of(index: usize) -> Place {
-        let shifted = index + FIRST_BIN;
+    const fn of(index: usize) -> Self {
+        let shifted = index + 1;
         let log = shifted.ilog2();
         Place { bin: Bin { log }, offset: shifted ^ (1 << log) }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Bin {
-    /// log2 of the length.
+struct Bin<const SIZE: u32> {
+    /// log2 of the length, and the bin's number.
     log: u32,
 }
 
-impl Bin {
-    const fn from_number(number: usize) -> Bin {
-        Bin { log: FIRST_BIN.ilog2() + number as u32 }
-    }
-
+impl<const SIZE: u32> Bin<SIZE> {
     #[inline(always)]
     const fn number(self) -> usize {
-        (self.log - FIRST_BIN.ilog2()) as usize
+        self.log as usize
     }
 
     const fn start(self) -> usize {
-        self.len() - FIRST_BIN
+        self.len() - 1
     }
 
     #[inline(always)]
@@ -72,19 +69,21 @@ impl Bin {
 
     #[inline(always)]
     const fn is_direct(self) -> bool {
-        self.log <= DIRECT.ilog2()
+        self.log + SIZE <= DIRECT_LOG
     }
 
-    /// log2 of the length of one piece.
+    /// log2 of the length of one piece: as many bytes in a piece as in the directory, about, but not too
+    /// few.
     #[inline(always)]
     const fn piece_log(self) -> u32 {
-        let half = self.log.div_ceil(2);
+        let half = self.log.saturating_sub(SIZE).div_ceil(2);
+        let least = DIRECT_LOG - SIZE;
         if self.is_direct() {
             self.log
-        } else if half > DIRECT.ilog2() {
+        } else if half > least {
             half
         } else {
-            DIRECT.ilog2()
+            least
         }
     }
 
@@ -93,13 +92,24 @@ impl Bin {
     }
 }
 
-impl<E, const BINS: usize> Segments<E, BINS> {
+impl<E, const BINS: usize, const SIZE: u32> Segments<E, BINS, SIZE> {
     pub(crate) fn new() -> Self {
         Segments { bins: core::array::from_fn(|_| AtomicPtr::default()), owns: PhantomData }
     }
 
+    /// `piece_log` of each bin, to be looked up where it is in the way of every lookup.
+    const PIECE_LOGS: [u8; BINS] = {
+        let mut logs = [0; BINS];
+        let mut log = 0;
+        while log < BINS {
+            logs[log] = Bin::<SIZE> { log: log as u32 }.piece_log() as u8;
+            log += 1;
+        }
+        logs
+    };
+
     /// The largest index that can ever have storage.
-    pub(crate) const LAST_INDEX: usize = Bin::from_number(BINS).start() - 1;
+    pub(crate) const LAST_INDEX: usize = Bin::<SIZE> { log: BINS as u32 }.start() - 1;
 
     /// The element, if it has storage. Wait-free: two loads at most.
     #[inline]
@@ -116,7 +126,7 @@ impl<E, const BINS: usize> Segments<E, BINS> {
 
     #[inline(always)]
     fn find(&self, index: usize) -> Option<NonNull<E>> {
-        let Place { bin, offset } = Place::of(index);
+        let Place { bin, offset } = Place::<SIZE>::of(index);
         // Acquire, also on the entry: pairs with the Release of `publish`, the elements are
         // initialized. Null: not allocated yet, or not seen yet, which is as good.
         let base = NonNull::new(self.bins.get(bin.number())?.load(Ordering::Acquire))?;
@@ -124,17 +134,18 @@ impl<E, const BINS: usize> Segments<E, BINS> {
             // SAFETY: a direct bin points to `len` elements, and `offset < len`.
             return Some(unsafe { base.cast::<E>().add(offset) });
         }
+        let piece_log = Self::PIECE_LOGS[bin.number()];
         // SAFETY: a large bin points to `pieces` entries, and `offset < len`.
-        let entry = unsafe { base.cast::<Entry<E>>().add(offset >> bin.piece_log()) };
+        let entry = unsafe { base.cast::<Entry<E>>().add(offset >> piece_log) };
         // SAFETY: the entry is initialized, and never freed while `self` lives.
         let piece = NonNull::new(unsafe { entry.as_ref() }.load(Ordering::Acquire))?;
         // SAFETY: an entry points to one piece, of this length.
-        Some(unsafe { piece.add(offset & ((1 << bin.piece_log()) - 1)) })
+        Some(unsafe { piece.add(offset & ((1 << piece_log) - 1)) })
     }
 
     /// The indices that get their storage together with `index`.
     pub(crate) fn piece(index: usize) -> Range<usize> {
-        let Place { bin, offset } = Place::of(index);
+        let Place { bin, offset } = Place::<SIZE>::of(index);
         let start = bin.start() + (offset >> bin.piece_log() << bin.piece_log());
         start..start + (1 << bin.piece_log())
     }
@@ -142,7 +153,7 @@ impl<E, const BINS: usize> Segments<E, BINS> {
     /// The indices around `index` that lack storage together with it: its piece, or the whole bin
     /// if not even a directory is there. Sweeps skip by it.
     fn gap(&self, index: usize) -> Range<usize> {
-        let Place { bin, .. } = Place::of(index);
+        let Place { bin, .. } = Place::<SIZE>::of(index);
         // Relaxed: only null or not matters, nothing is reached through it.
         match self.bins.get(bin.number()) {
             Some(base) if !base.load(Ordering::Relaxed).is_null() => Self::piece(index),
@@ -172,13 +183,13 @@ impl<E, const BINS: usize> Segments<E, BINS> {
     }
 }
 
-impl<E: Default, const BINS: usize> Segments<E, BINS> {
+impl<E: Default, const BINS: usize, const SIZE: u32> Segments<E, BINS, SIZE> {
     /// Gives the element storage. Returns the bytes that were added, 0 if it had some.
     ///
     /// Lock-free; allocates, so never called under the lock. On failure nothing has changed.
     #[cold]
     pub(crate) fn ensure(&self, index: usize) -> Result<usize, OutOfMemory> {
-        let Place { bin, offset } = Place::of(index);
+        let Place { bin, offset } = Place::<SIZE>::of(index);
         let Some(base) = self.bins.get(bin.number()) else { return Err(OutOfMemory) };
         if bin.is_direct() {
             return Ok(publish::<E, ()>(base, bin.len())?.1);
@@ -231,10 +242,10 @@ unsafe fn free<E>(first: NonNull<E>, len: usize) {
     drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(first.as_ptr(), len)) });
 }
 
-impl<E, const BINS: usize> Drop for Segments<E, BINS> {
+impl<E, const BINS: usize, const SIZE: u32> Drop for Segments<E, BINS, SIZE> {
     fn drop(&mut self) {
         for (number, base) in self.bins.iter().enumerate() {
-            let bin = Bin::from_number(number);
+            let bin = Bin::<SIZE> { log: number as u32 };
             // Relaxed, also below: `&mut self` comes after every publication.
             let Some(base) = NonNull::new(base.load(Ordering::Relaxed)) else { continue };
             if bin.is_direct() {
@@ -264,29 +275,34 @@ mod tests {
     use super::*;
     use crate::sync::AtomicU64;
 
-    #[test]
-    fn bins_tile_the_indices() {
+    fn tile<const SIZE: u32>() {
         let mut next = 0;
-        for number in 0..20 {
-            let bin = Bin::from_number(number);
+        for log in 0..20 {
+            let bin = Bin::<SIZE> { log };
             assert_eq!(bin.start(), next);
             for (index, offset) in [(next, 0), (next + bin.len() - 1, bin.len() - 1)] {
-                let place = Place::of(index);
-                assert_eq!((place.bin.number(), place.offset), (number, offset));
+                let place = Place::<SIZE>::of(index);
+                assert_eq!((place.bin.number(), place.offset), (log as usize, offset));
             }
             assert_eq!(bin.pieces() << bin.piece_log(), bin.len());
             next += bin.len();
         }
-        assert_eq!(Segments::<AtomicU64, 20>::LAST_INDEX, next - 1);
+        assert_eq!(Segments::<AtomicU64, 20, SIZE>::LAST_INDEX, next - 1);
+    }
+
+    #[test]
+    fn bins_tile_the_indices() {
+        tile::<0>();
+        tile::<6>();
     }
 
     #[test]
     fn elements_do_not_move_and_only_what_is_asked_for_is_allocated() {
-        let segments = Segments::<AtomicU64, 20>::new();
+        let segments = Segments::<AtomicU64, 20, 0>::new();
         assert!(segments.get(0).is_none());
         assert_eq!(segments.next_present(0), None);
         let mut seen = Vec::new();
-        for index in [0, 63, 64, 127, 128, 511, 512, 1023, 1024, 5000, (1 << 20) - 1] {
+        for index in [0, 1, 62, 63, 64, 127, 128, 511, 512, 1022, 1023, 5000, (1 << 20) - 2] {
             segments.ensure(index).unwrap();
             assert_eq!(segments.ensure(index).unwrap(), 0);
             let element = segments.get(index).unwrap();
@@ -297,16 +313,19 @@ mod tests {
             assert!(core::ptr::eq(element, segments.get(index).unwrap()));
             assert_eq!(element.load(Ordering::Relaxed), index as u64);
         }
-        assert!(segments.get(2048).is_none());
-        assert_eq!(segments.next_present(2048), Some(4544));
-        assert_eq!(segments.previous_present(4543), Some(1471));
+        // 2047 is the first index of a bin; 5000 lies in the piece of 4607 .. 5119.
+        assert!(segments.get(2047).is_none());
+        assert_eq!(segments.next_present(2047), Some(4607));
+        assert_eq!(segments.previous_present(4606), Some(1534));
         assert!(segments.get(1 << 25).is_none());
         assert!(segments.ensure(1 << 30).is_err());
     }
 
     #[test]
     fn a_lone_high_element_is_cheap() {
-        let segments = Segments::<AtomicU64, 26>::new();
-        assert!(segments.ensure((1 << 20) - 1).unwrap() <= 16 << 10);
+        let words = Segments::<AtomicU64, 26, 0>::new();
+        assert!(words.ensure((1 << 20) - 1).unwrap() <= 16 << 10);
+        let groups = Segments::<[[u64; 32]; 2], 26, 6>::new();
+        assert!(groups.ensure((1 << 14) - 1).unwrap() <= 16 << 10);
     }
 }

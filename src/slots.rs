@@ -1,26 +1,21 @@
-//! Where the slot of a number lies: inline for the first word's numbers, in segments for the rest.
+//! Where the slot of a number lies: inline for the first word's numbers, in groups for the rest.
 
+use core::array;
 use core::ops::Range;
 
-use crate::error::OutOfMemory;
-use crate::geometry::{FIRST_BIN, SLOT_BINS, WORD, spread};
-use crate::segments::Segments;
+use crate::geometry::{WORD, WORD_LOG, spread};
+use crate::groups::Groups;
 use crate::slot::Slot;
-
-type Rest<T> = Segments<Slot<T>, SLOT_BINS>;
 
 pub(crate) struct Slots<T> {
     first: [Slot<T>; WORD],
-    /// The slots of the numbers from `WORD` on.
-    rest: Rest<T>,
+    /// The numbers from `WORD` on.
+    pub(crate) upper: Groups<Slot<T>>,
 }
-
-// Groups of `WORD` slots must not straddle a piece.
-static_assertions::const_assert!(FIRST_BIN.is_multiple_of(WORD));
 
 impl<T> Slots<T> {
     pub(crate) fn new() -> Self {
-        Slots { first: core::array::from_fn(|_| Slot::default()), rest: Segments::new() }
+        Slots { first: array::from_fn(|_| Slot::default()), upper: Groups::new() }
     }
 
     /// The slot of a number of the first word.
@@ -29,68 +24,45 @@ impl<T> Slots<T> {
         &self.first[spread(fd as usize % WORD)]
     }
 
+    #[inline(always)]
+    pub(crate) fn first_mut(&mut self, fd: u32) -> &mut Slot<T> {
+        &mut self.first[spread(fd as usize % WORD)]
+    }
+
     /// The slot, if the number has storage. Wait-free.
     #[inline(always)]
     pub(crate) fn get(&self, fd: u32) -> Option<&Slot<T>> {
-        let fd = fd as usize;
-        let place = fd & !(WORD - 1) | spread(fd % WORD);
-        if place < WORD { Some(&self.first[place]) } else { self.get_upper(place) }
-    }
-
-    /// Out of line: it keeps `get` small enough to be inlined in the users' code.
-    #[inline(never)]
-    fn get_upper(&self, place: usize) -> Option<&Slot<T>> {
-        self.rest.get(place - WORD)
+        if (fd as usize) < WORD { Some(self.first(fd)) } else { self.upper.slot(fd) }
     }
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, fd: u32) -> Option<&mut Slot<T>> {
-        let fd = fd as usize;
-        let place = fd & !(WORD - 1) | spread(fd % WORD);
-        if place < WORD { Some(&mut self.first[place]) } else { self.rest.get_mut(place - WORD) }
-    }
-
-    /// Gives the number storage; returns the bytes added.
-    pub(crate) fn ensure(&self, fd: u32) -> Result<usize, OutOfMemory> {
-        (fd as usize).checked_sub(WORD).map_or(Ok(0), |place| self.rest.ensure(place))
+        if (fd as usize) < WORD { Some(self.first_mut(fd)) } else { self.upper.slot_mut(fd) }
     }
 
     /// The numbers that get their storage together with `fd`.
     pub(crate) fn piece(fd: u32) -> Range<u32> {
-        let Some(place) = (fd as usize).checked_sub(WORD) else { return 0..WORD as u32 };
-        let piece = Rest::<T>::piece(place);
-        (piece.start + WORD) as u32..(piece.end + WORD) as u32
-    }
-
-    /// The first number at or after `fd`, within the same or at the start of another word, that has
-    /// storage.
-    pub(crate) fn next_present(&self, fd: u32) -> Option<u32> {
-        let Some(place) = (fd as usize).checked_sub(WORD) else { return Some(fd) };
-        self.rest.next_present(place).map(|place| (place + WORD) as u32)
+        if (fd as usize) < WORD {
+            return 0..WORD as u32;
+        }
+        let piece = Groups::<Slot<T>>::piece(Groups::<Slot<T>>::name(fd));
+        (piece.start << WORD_LOG) as u32..(piece.end << WORD_LOG) as u32
     }
 
     /// The slots from `fd` on that have storage, in ascending order of their numbers.
     pub(crate) fn iter_from(&self, fd: u32) -> impl Iterator<Item = (u32, &Slot<T>)> {
-        let mut next = fd;
+        let mut next = fd as usize;
         core::iter::from_fn(move || {
-            let fd = self.next_present(next)?;
-            next = fd + 1;
-            Some((fd, self.get(fd)?))
-        })
-    }
-
-    /// The words of the table that have storage, from the highest down, each as its numbers.
-    pub(crate) fn words_down(&self) -> impl Iterator<Item = Range<u32>> {
-        let mut next = Rest::<T>::LAST_INDEX + WORD;
-        core::iter::from_fn(move || {
-            // `next` is one past the last number to look at, 0 at the end.
-            let last = next.checked_sub(1)?;
-            let last = match last.checked_sub(WORD) {
-                Some(place) => self.rest.previous_present(place).map_or(WORD - 1, |p| p + WORD),
-                None => last,
+            let fd = next;
+            let (fd, slot) = if fd < WORD {
+                (fd, self.first(fd as u32))
+            } else {
+                let (name, group) = self.upper.next(fd >> WORD_LOG)?;
+                let fd = fd.max(name << WORD_LOG);
+                (fd, group.slot(fd as u32))
             };
-            next = last & !(WORD - 1);
-            Some(next as u32..(next + WORD) as u32)
+            next = fd + 1;
+            Some((fd as u32, slot))
         })
     }
 }

@@ -13,8 +13,7 @@
 use crate::error::OutOfMemory;
 use crate::fd::FdFlags;
 use crate::geometry::{FULL, WORD_LOG};
-use crate::numbers::Upper;
-use crate::slot::Slot;
+use crate::groups::Upper;
 use crate::states::Bits;
 use crate::sweep::Selection;
 use crate::table::FdTable;
@@ -53,12 +52,14 @@ impl<T> FdTable<T> {
         left_out: &[Selection],
     ) -> Option<usize> {
         loop {
-            let (at, bits) = self.tree.next_word(upper, index)?;
-            let start = (at << WORD_LOG) as u32;
-            let is_open = |bit| self.slots.get(start | bit).and_then(Slot::flags);
-            let is_copied =
-                |bit| is_open(bit).is_some_and(|flags| is_copied(start | bit, flags, left_out));
-            if child.slots.get(start).is_none() && Bits(wanted(at, bits, left_out)).any(is_copied) {
+            let (at, group, bits) = self.slots.upper.next_claimed(upper, index)?;
+            let is_copied = |bit| {
+                let flags = group.slot(bit).flags();
+                flags.is_some_and(|flags| is_copied(number(at, bit), flags, left_out))
+            };
+            if child.slots.upper.get(at).is_none()
+                && Bits(wanted(at, bits, left_out)).any(is_copied)
+            {
                 return Some(at);
             }
             index = at + 1;
@@ -69,30 +70,27 @@ impl<T> FdTable<T> {
     fn copy_upper(&self, upper: &mut Upper, child: &FdTable<T>, left_out: &[Selection]) {
         let mut child_upper = child.lock.lock();
         let mut index = 1;
-        while let Some((at, bits)) = self.tree.next_word(upper, index) {
+        while let Some((at, group, bits)) = self.slots.upper.next_claimed(upper, index) {
+            index = at + 1;
+            // No storage: all of the group is left out, as was seen in this hold of the lock.
+            let Some(child_group) = child.slots.upper.get(at) else { continue };
             let mut copied = 0;
             for bit in Bits(wanted(at, bits, left_out)) {
-                let fd = (at << WORD_LOG) as u32 | bit;
-                let Some(slot) = self.slots.get(fd) else { continue };
-                if !slot.flags().is_some_and(|flags| is_copied(fd, flags, left_out)) {
+                let slot = group.slot(bit);
+                if !slot.flags().is_some_and(|flags| is_copied(number(at, bit), flags, left_out)) {
                     continue;
                 }
-                let Some(copy) = child.slots.get(fd) else {
-                    debug_assert!(false, "the storage was checked in this hold of the lock");
-                    continue;
-                };
                 // SAFETY: an upper slot changes only under the lock, which we hold (I6).
                 if let Some((file, flags)) = unsafe { slot.duplicate() } {
-                    copy.fill(file, flags);
+                    child_group.slot(bit).fill(file, flags);
                     copied |= 1 << bit;
                 }
             }
             if copied != 0 {
-                child.tree.set(&mut child_upper, at, copied);
+                child.slots.upper.claim_bits(&mut child_upper, at, child_group, copied);
                 child_upper.open += copied.count_ones() as usize;
-                child.next_fd.note((at << WORD_LOG) as u32 | copied.ilog2());
+                child.next_fd.note(number(at, copied.ilog2()));
             }
-            index = at + 1;
         }
     }
 
@@ -138,12 +136,18 @@ impl<T> FdTable<T> {
     }
 }
 
+/// The number at a bit of a group.
+fn number(group: usize, bit: u32) -> u32 {
+    (group << WORD_LOG) as u32 | bit
+}
+
 /// The numbers of a word that may have to be copied.
 fn wanted(index: usize, bits: u64, left_out: &[Selection]) -> u64 {
     let whole = left_out.iter().filter(|selection| selection.only.is_empty());
     whole.fold(bits, |bits, selection| bits & !selection.mask(index))
 }
 
+#[inline]
 fn is_copied(fd: u32, flags: FdFlags, left_out: &[Selection]) -> bool {
     !left_out.iter().any(|selection| selection.contains(fd, flags))
 }

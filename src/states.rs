@@ -10,8 +10,9 @@ use core::ops::Range;
 use crate::block::SlotRef;
 use crate::error::{BadFd, OutOfMemory, ReplaceError, ReserveError};
 use crate::fd::FdFlags;
-use crate::geometry::{MAX_CEILING, WORD};
-use crate::numbers::{FirstWord, Upper};
+use crate::geometry::WORD;
+use crate::groups::{Group, Groups, Upper};
+use crate::numbers::FirstWord;
 use crate::slot::{Obstacle, Slot};
 use crate::slots::Slots;
 use crate::sync::{Backoff, Guard};
@@ -72,18 +73,27 @@ impl<T> FdTable<T> {
     /// free → reserved, for the lowest free number in `range`.
     #[inline]
     pub(crate) fn reserve_lowest(&self, range: Range<u32>) -> Result<u32, ReserveError> {
-        let fd = match self.next_fd.claim(FirstWord::mask(&range)) {
-            Some(fd) => fd,
-            None => match self.claim_slow(range)? {
-                Claimed::First(fd) => fd,
-                Claimed::Upper(fd, slot, _lock) => {
-                    slot.vacate();
-                    return Ok(fd);
-                }
-            },
-        };
-        self.vacate_first(fd);
-        Ok(fd)
+        match self.next_fd.claim(FirstWord::mask(&range)) {
+            Some(fd) => {
+                self.vacate_first(fd);
+                Ok(fd)
+            }
+            None => self.reserve_lowest_slow(range),
+        }
+    }
+
+    #[inline(never)]
+    fn reserve_lowest_slow(&self, range: Range<u32>) -> Result<u32, ReserveError> {
+        match self.claim_slow(range)? {
+            Claimed::First(fd) => {
+                self.vacate_first(fd);
+                Ok(fd)
+            }
+            Claimed::Upper(fd, slot, _lock) => {
+                slot.vacate();
+                Ok(fd)
+            }
+        }
     }
 
     /// free → reserved, for the `N` lowest free numbers in `range`, or for none.
@@ -111,10 +121,12 @@ impl<T> FdTable<T> {
             let mut from = range.start.max(FIRST_END);
             for fd in fds.iter_mut().skip(low.count_ones() as usize) {
                 let range = from..range.end.min(self.max());
-                *fd = self.tree.find(&mut upper, range).ok_or(ReserveError::LimitReached)?;
-                from = *fd + 1;
-                if self.slots.get(*fd).is_none() {
-                    missing = missing.or(Some(*fd));
+                let found = self.slots.upper.find(&mut upper, range);
+                let (free, group) = found.ok_or(ReserveError::LimitReached)?;
+                *fd = free;
+                from = free + 1;
+                if group.is_none() {
+                    missing = missing.or(Some(free));
                 }
             }
             if let Some(fd) = missing {
@@ -129,8 +141,9 @@ impl<T> FdTable<T> {
                 *fd = number;
             }
             for &fd in fds.iter().filter(|&&fd| fd >= FIRST_END) {
-                self.claim_upper(&mut upper, fd);
-                self.slots.get(fd).expect("has storage, see above").vacate();
+                let group = self.group(fd).expect("has storage, see above");
+                self.claim_upper(&mut upper, fd, group);
+                group.slot(fd).vacate();
             }
             drop(upper);
             Bits(low).for_each(|fd| self.vacate_first(fd));
@@ -139,8 +152,10 @@ impl<T> FdTable<T> {
     }
 
     /// Claims the lowest free number in `range` when the first word seems to have none.
+    #[inline(always)]
     fn claim_slow(&self, range: Range<u32>) -> Result<Claimed<'_, T>, ReserveError> {
         let mask = FirstWord::mask(&range);
+        let mut range = range.start.max(FIRST_END)..range.end;
         loop {
             let mut upper = self.lock.lock();
             // The instant of this call, also of its failure: the first word had none free, and the
@@ -149,21 +164,34 @@ impl<T> FdTable<T> {
             if let Some(fd) = self.next_fd.claim(mask) {
                 return Ok(Claimed::First(fd));
             }
-            // `max` again: it may have been lowered while we grew.
-            let range = range.start.max(FIRST_END)..range.end.min(self.max());
-            let fd = self.tree.find(&mut upper, range).ok_or(ReserveError::LimitReached)?;
-            if let Some(slot) = self.slots.get(fd) {
-                self.claim_upper(&mut upper, fd);
-                return Ok(Claimed::Upper(fd, slot, upper));
+            let found = self.slots.upper.find(&mut upper, range.clone());
+            let (fd, group) = found.ok_or(ReserveError::LimitReached)?;
+            if let Some(group) = group {
+                self.claim_upper(&mut upper, fd, group);
+                return Ok(Claimed::Upper(fd, group.slot(fd), upper));
             }
             drop(upper);
             self.grow(fd)?;
+            // It may have been lowered meanwhile.
+            range.end = range.end.min(self.max());
         }
     }
 
-    fn claim_upper(&self, upper: &mut Upper, fd: u32) {
-        self.tree.claim(upper, fd);
+    /// The group of an upper number, if it has storage; `None` for a number of the first word.
+    #[inline(always)]
+    fn group(&self, fd: u32) -> Option<&Group<Slot<T>>> {
+        self.slots.upper.get(Groups::<Slot<T>>::name(fd))
+    }
+
+    #[inline(always)]
+    fn claim_upper(&self, upper: &mut Upper, fd: u32, group: &Group<Slot<T>>) {
+        self.slots.upper.claim(upper, fd, group);
         self.next_fd.note(fd);
+    }
+
+    #[inline(always)]
+    fn release_upper(&self, upper: &mut Upper, fd: u32, group: &Group<Slot<T>>) {
+        self.slots.upper.release(upper, fd, group);
     }
 
     /// Fills the slot of a number of the first word that the caller has just claimed.
@@ -208,10 +236,9 @@ impl<T> FdTable<T> {
     pub(crate) fn abandon(&self, fd: u32) {
         let slot = self.slots.get(fd).expect("a reserved number has storage");
         assert!(slot.flags().is_none(), "bug in fdtable: fd {fd} is both reserved and open");
-        if fd < FIRST_END {
-            self.next_fd.release(1 << fd);
-        } else {
-            self.tree.release(&mut self.lock.lock(), fd);
+        match self.group(fd) {
+            None => self.next_fd.release(1 << fd),
+            Some(group) => self.release_upper(&mut self.lock.lock(), fd, group),
         }
     }
 
@@ -220,21 +247,22 @@ impl<T> FdTable<T> {
     /// open → free.
     #[inline]
     pub(crate) fn take(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
-        let slot = self.slots.get(fd).ok_or(BadFd)?;
         if fd >= FIRST_END {
-            return self.take_upper(fd, slot);
+            return self.take_upper(fd);
         }
-        let file = self.take_first(slot, FdFlags::empty()).ok_or(BadFd)?;
+        let file = self.take_first(self.slots.first(fd), FdFlags::empty()).ok_or(BadFd)?;
         self.next_fd.release(1 << fd);
         Ok(file)
     }
 
-    fn take_upper(&self, fd: u32, slot: &Slot<T>) -> Result<SlotRef<T>, BadFd> {
-        slot.flags().ok_or(BadFd)?;
+    // Out of line, for the sake of the first numbers.
+    #[inline(never)]
+    fn take_upper(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
+        let group = self.group(fd).ok_or(BadFd)?;
         let mut upper = self.lock.lock();
-        let file = slot.try_take(FdFlags::empty()).map_err(|_| BadFd)?;
+        let file = group.slot(fd).try_take(FdFlags::empty()).map_err(|_| BadFd)?;
         upper.open -= 1;
-        self.tree.release(&mut upper, fd);
+        self.release_upper(&mut upper, fd, group);
         Ok(file)
     }
 
@@ -308,12 +336,13 @@ impl<T> FdTable<T> {
             if fd >= self.max() {
                 return Err((file, ReplaceError::BadFd));
             }
-            if let Some(slot) = self.slots.get(fd) {
-                if self.tree.is_claimed(&upper, fd) {
+            if let Some(group) = self.group(fd) {
+                let slot = group.slot(fd);
+                if group.is_claimed(&upper, fd) {
                     let swapped = slot.try_swap(file, flags);
                     return swapped.map(Some).map_err(|(file, _)| (file, ReplaceError::Busy));
                 }
-                self.claim_upper(&mut upper, fd);
+                self.claim_upper(&mut upper, fd, group);
                 upper.open += 1;
                 slot.fill(file, flags);
                 return Ok(None);
@@ -342,11 +371,12 @@ impl<T> FdTable<T> {
             slot.clear_mark();
         }
         let victim = victim.ok_or(BadFd)?;
-        if from < FIRST_END {
-            self.next_fd.release(1 << from);
-        } else {
-            upper.open -= 1;
-            self.tree.release(&mut upper, from);
+        match self.group(from) {
+            None => self.next_fd.release(1 << from),
+            Some(group) => {
+                upper.open -= 1;
+                self.release_upper(&mut upper, from, group);
+            }
         }
         Ok(victim)
     }
@@ -366,15 +396,11 @@ impl<T> FdTable<T> {
 
     // Growth and waiting
 
-    /// Gives `fd` storage: first its words in the tree, then its slot. So a slot that is there has
-    /// its words, as have all the numbers of its piece.
+    /// Gives an upper number storage.
     #[cold]
     pub(crate) fn grow(&self, fd: u32) -> Result<(), OutOfMemory> {
-        let piece = Slots::<T>::piece(fd);
-        let mut bytes = self.tree.ensure(piece.start)?;
-        bytes += self.tree.ensure((piece.end - 1).min(MAX_CEILING - 1))?;
-        bytes += self.slots.ensure(fd)?;
-        self.config.grew(bytes, piece.end);
+        let bytes = self.slots.upper.ensure(Groups::<Slot<T>>::name(fd))?;
+        self.config.grew(bytes, Slots::<T>::piece(fd).end);
         Ok(())
     }
 

@@ -1,15 +1,15 @@
 //! Operations on many file descriptors: close a range, those with a flag, or all.
 //!
-//! The files of a word are taken out in one section under the lock, then flushed and dropped outside
-//! of it. A panic of the user's code does not keep the rest from being closed.
+//! One after the other, as Linux does: while a file is flushed and dropped, outside of the lock, the next
+//! fd is still open. A panic of the user's code does not keep the rest from being closed.
 
 use crate::block::SlotRef;
 use crate::error::CloseRangeError;
 use crate::fd::{CloseRange, FdFlags};
 use crate::geometry::{FULL, WORD, WORD_LOG, below};
-use crate::numbers::Upper;
-use crate::slot::Obstacle;
-use crate::states::Bits;
+use crate::groups::{Group, Upper};
+use crate::slot::{Obstacle, Slot};
+use crate::states::{Bits, FIRST_END};
 use crate::table::FdTable;
 
 /// Numbers `first ..= last`, and the flags that an fd must have to be meant.
@@ -50,6 +50,7 @@ impl Selection {
         Ok([below, above])
     }
 
+    #[inline]
     pub(crate) fn contains(&self, fd: u32, flags: FdFlags) -> bool {
         (self.first..=self.last).contains(&fd) && flags.contains(self.only)
     }
@@ -75,74 +76,113 @@ impl<T> FdTable<T> {
     /// Closes what is selected, in ascending order.
     pub(crate) fn close_selected(&self, selection: Selection) {
         let mut panics = Panics::default();
-        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+        for fd in self.first_ascending(selection) {
             if let Some(file) = self.take_first(self.slots.first(fd), selection.only) {
                 self.next_fd.release(1 << fd);
                 self.finish(file, &mut panics);
             }
         }
-        let mut index = selection.first_upper_word();
-        while let Some((at, files)) = self.take_next_word(index, selection) {
-            files.into_iter().flatten().for_each(|file| self.finish(file, &mut panics));
-            index = at + 1;
+        let mut next = selection.first.max(FIRST_END);
+        while let Some((fd, file)) = self.take_next(next, selection) {
+            if let Some(file) = file {
+                self.finish(file, &mut panics);
+            }
+            next = fd + 1;
         }
         panics.resume();
+    }
+
+    /// The selected numbers of the first word that are claimed, each looked for when it is its turn: what is
+    /// opened ahead of a sweep is swept.
+    fn first_ascending(&self, selection: Selection) -> impl Iterator<Item = u32> {
+        let mut rest = selection.mask(0);
+        core::iter::from_fn(move || {
+            let fd = Bits(self.next_fd.claimed() & rest).next()?;
+            rest &= !below(u64::from(fd) + 1);
+            Some(fd)
+        })
     }
 
     /// Closes everything, from the highest down.
     pub(crate) fn close_all_down(&self) {
         let mut panics = Panics::default();
-        for numbers in self.slots.words_down() {
-            let index = numbers.start as usize >> WORD_LOG;
-            if index > 0 {
-                let files = {
-                    let mut upper = self.lock.lock();
-                    let bits = self.tree.claimed(&upper, index);
-                    self.take_bits(&mut upper, index, bits, FdFlags::empty())
-                };
-                files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
-                continue;
+        let mut end = usize::MAX;
+        while let Some((name, group)) = self.slots.upper.previous(end) {
+            let mut upper = self.lock.lock();
+            let claimed = Bits(group.claimed(&upper)).rev();
+            let taken = self.take_one(&mut upper, name, group, claimed, FdFlags::empty());
+            drop(upper);
+            match taken {
+                Some((_, file)) => self.finish(file, &mut panics),
+                None => end = name,
             }
-            for fd in Bits(self.next_fd.claimed()).rev() {
-                if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
-                    self.next_fd.release(1 << fd);
-                    self.finish(file, &mut panics);
-                }
+        }
+        let mut rest = FULL;
+        while let Some(fd) = Bits(self.next_fd.claimed() & rest).next_back() {
+            rest = below(fd.into());
+            if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
+                self.next_fd.release(1 << fd);
+                self.finish(file, &mut panics);
             }
         }
         panics.resume();
     }
 
-    /// Takes the selected files out of the first word at or after `index` that has claimed numbers.
-    fn take_next_word(&self, index: usize, selection: Selection) -> Option<(usize, Batch<T>)> {
-        let mut upper = self.lock.lock();
-        let (at, bits) = self.tree.next_word(&upper, index)?;
-        let bits = bits & selection.mask(at);
-        (at <= selection.last_word())
-            .then(|| (at, self.take_bits(&mut upper, at, bits, selection.only)))
-    }
-
-    /// open → free, for the numbers `bits` of an upper word.
-    fn take_bits(&self, upper: &mut Upper, index: usize, bits: u64, only: FdFlags) -> Batch<T> {
-        let mut files = core::array::from_fn(|_| None);
-        let mut taken = 0_u64;
-        for bit in Bits(bits) {
-            let fd = (index << WORD_LOG) as u32 | bit;
-            if let Some(Ok(file)) = self.slots.get(fd).map(|slot| slot.try_take(only)) {
-                files[bit as usize] = Some(file);
-                taken |= 1 << bit;
+    /// Closes everything, from the highest down, of a table that nobody else can reach: without the lock
+    /// and without a compare-and-swap for each fd.
+    pub(crate) fn close_all_alone(&mut self) {
+        let mut panics = Panics::default();
+        let mut end = usize::MAX;
+        while let Some((name, group)) = self.slots.upper.previous_mut(end) {
+            let files: [_; WORD] =
+                core::array::from_fn(|bit| group.slot_mut(bit as u32).take_alone());
+            files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
+            end = name;
+        }
+        for fd in (0..WORD as u32).rev() {
+            if let Some(file) = self.slots.first_mut(fd).take_alone() {
+                self.finish(file, &mut panics);
             }
         }
-        if taken != 0 {
-            upper.open -= taken.count_ones() as usize;
-            self.tree.clear(upper, index, taken);
+        panics.resume();
+    }
+
+    /// Takes the first selected file from `fd` on, or comes to the end of a group without one: then the
+    /// number is the group's last.
+    fn take_next(&self, fd: u32, selection: Selection) -> Option<(u32, Option<SlotRef<T>>)> {
+        let mut upper = self.lock.lock();
+        let (name, group, bits) =
+            self.slots.upper.next_claimed(&upper, (fd >> WORD_LOG) as usize)?;
+        if name > selection.last_word() {
+            return None;
         }
-        files
+        let wanted = Selection { first: selection.first.max(fd), ..selection }.mask(name);
+        let taken = self.take_one(&mut upper, name, group, Bits(bits & wanted), selection.only);
+        Some(match taken {
+            Some((fd, file)) => (fd, Some(file)),
+            None => ((name << WORD_LOG) as u32 | (WORD as u32 - 1), None),
+        })
+    }
+
+    /// open → free, for the first of these numbers of a group that is open and has the flags in `only`.
+    fn take_one(
+        &self,
+        upper: &mut Upper,
+        name: usize,
+        group: &Group<Slot<T>>,
+        mut bits: impl Iterator<Item = u32>,
+        only: FdFlags,
+    ) -> Option<(u32, SlotRef<T>)> {
+        let (bit, file) = bits.find_map(|bit| Some((bit, group.slot(bit).try_take(only).ok()?)))?;
+        let fd = (name << WORD_LOG) as u32 | bit;
+        upper.open -= 1;
+        self.slots.upper.release(upper, fd, group);
+        Some((fd, file))
     }
 
     /// Sets CLOEXEC on what is selected, reserved numbers included.
     pub(crate) fn flag_selected(&self, selection: Selection) {
-        for fd in Bits(self.next_fd.claimed() & selection.mask(0)) {
+        for fd in self.first_ascending(selection) {
             let slot = self.slots.first(fd);
             while slot.try_set_cloexec(selection.only) == Err(Obstacle::Marked) {
                 self.wait_for_fork();
@@ -151,25 +191,28 @@ impl<T> FdTable<T> {
         let mut index = selection.first_upper_word();
         loop {
             let upper = self.lock.lock();
-            let Some((at, bits)) = self.tree.next_word(&upper, index) else { return };
+            let Some((at, group, bits)) = self.slots.upper.next_claimed(&upper, index) else {
+                return;
+            };
             if at > selection.last_word() {
                 return;
             }
             for bit in Bits(bits & selection.mask(at)) {
-                if let Some(slot) = self.slots.get((at << WORD_LOG) as u32 | bit) {
-                    // Empty: not one of those selected. Never marked, beyond the first word.
-                    let _ = slot.try_set_cloexec(selection.only);
-                }
+                // Empty: not one of those selected. Never marked, beyond the first word.
+                let _ = group.slot(bit).try_set_cloexec(selection.only);
             }
             index = at + 1;
         }
     }
 
+    #[inline]
     fn finish(&self, file: SlotRef<T>, panics: &mut Panics) {
-        panics.catch(|| {
-            // Its error is ignored: there is nobody to report it to.
-            let _ = self.flush(&file);
-        });
+        if self.has_flush_hook() {
+            panics.catch(|| {
+                // Its error is ignored: there is nobody to report it to.
+                let _ = self.flush(&file);
+            });
+        }
         panics.catch(|| drop(file));
     }
 
@@ -177,11 +220,8 @@ impl<T> FdTable<T> {
     pub(crate) fn find_highest_open(&self) -> Option<u32> {
         let upper = self.lock.lock();
         let (mut index, mut highest) = (1, None);
-        while let Some((at, bits)) = self.tree.next_word(&upper, index) {
-            let is_open = |&bit: &u32| {
-                let slot = self.slots.get((at << WORD_LOG) as u32 | bit);
-                slot.is_some_and(|slot| slot.flags().is_some())
-            };
+        while let Some((at, group, bits)) = self.slots.upper.next_claimed(&upper, index) {
+            let is_open = |&bit: &u32| group.slot(bit).flags().is_some();
             if let Some(bit) = Bits(bits).rev().find(is_open) {
                 highest = Some((at << WORD_LOG) as u32 | bit);
             }
@@ -192,9 +232,6 @@ impl<T> FdTable<T> {
     }
 }
 
-/// The files of one word, each at its place.
-type Batch<T> = [Option<SlotRef<T>>; WORD];
-
 /// The first panic of the user's code, kept until the sweep is done.
 #[derive(Default)]
 pub(crate) struct Panics {
@@ -204,6 +241,7 @@ pub(crate) struct Panics {
 
 impl Panics {
     #[cfg(feature = "std")]
+    #[inline]
     fn catch(&mut self, run: impl FnOnce()) {
         // The table is consistent at every call of user code, so nothing broken can be observed.
         if let Err(panic) = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run)) {

@@ -10,10 +10,11 @@ use crossbeam_utils::CachePadded;
 use crate::block::{OwnedRef, SlotRef};
 use crate::error::*;
 use crate::fd::{CloseRange, Fd, FdFlags, FdLike};
+use crate::groups::Upper;
 use crate::handle::Ref;
 use crate::iter::Iter;
 use crate::limited::Limited;
-use crate::numbers::{FirstWord, Tree, Upper};
+use crate::numbers::FirstWord;
 use crate::options::{Config, Options, TableId, clamp_max};
 use crate::reservation::Reservation;
 use crate::slots::Slots;
@@ -40,10 +41,8 @@ pub struct FdTable<T> {
     pub(crate) lock: CachePadded<Mutex<Upper>>,
     /// What an insert among the first numbers looks at.
     pub(crate) next_fd: CachePadded<FirstWord>,
-    /// The slots: written by lookups.
+    /// The slots, written by lookups; behind them pointers to the upper numbers, read-mostly, as is the rest.
     pub(crate) slots: CachePadded<Slots<T>>,
-    /// The upper numbers. Pointers only, read-mostly, as is the rest.
-    pub(crate) tree: Tree,
     pub(crate) config: Config<T>,
 }
 
@@ -59,7 +58,6 @@ impl<T> FdTable<T> {
             lock: CachePadded::new(Mutex::new(Upper::default())),
             next_fd: CachePadded::new(FirstWord::new()),
             slots: CachePadded::new(Slots::new()),
-            tree: Tree::new(),
             config,
         }
     }
@@ -532,6 +530,11 @@ impl<T> FdTable<T> {
         &self.slots
     }
 
+    #[inline]
+    pub(crate) fn has_flush_hook(&self) -> bool {
+        self.config.on_close.is_some()
+    }
+
     /// Calls the flush hook for an fd that has been closed.
     #[inline]
     pub(crate) fn flush(&self, file: &SlotRef<T>) -> Result<(), Errno> {
@@ -573,7 +576,7 @@ impl<T> Default for FdTable<T> {
 /// others are closed all the same, and the panic goes on at the end (with `std`).
 impl<T> Drop for FdTable<T> {
     fn drop(&mut self) {
-        self.close_all_down();
+        self.close_all_alone();
     }
 }
 
@@ -597,7 +600,7 @@ impl<'t, T> IntoIterator for &'t FdTable<T> {
     }
 }
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod layout {
     use core::mem::offset_of;
 

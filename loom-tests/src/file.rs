@@ -100,7 +100,7 @@ impl Ledger {
     }
 
     /// Whatever was created must be gone.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         let live = std::mem::take(&mut self.entries().live);
         assert!(live.is_empty(), "leaked: {live:?}");
     }

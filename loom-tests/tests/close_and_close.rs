@@ -38,6 +38,20 @@ fn close_finds_nothing() {
         ]);
 }
 
+/// The same under the lock.
+#[test]
+fn close_finds_nothing_high() {
+    Race::new("close_finds_nothing_high", |ledger| World::new(ledger).open(2, "A").open(3, "B"))
+        .role("first", |w| format!("{} {}", w.close(3), w.close(2)))
+        .role("second", |w| format!("{} {}", w.close(2), w.table.contains(3)))
+        .end(|w, _| w.contents())
+        .allows(&[
+            "first: ok ok; second: EBADF false; .",
+            "first: ok EBADF; second: ok true; .",
+            "first: ok EBADF; second: ok false; .",
+        ]);
+}
+
 /// One file in two slots: whoever comes second runs the destructor; neither takes itself for the last
 /// while the other slot has the file.
 #[test]

@@ -46,6 +46,26 @@ fn drop_or_into_inner() {
         ]);
 }
 
+/// The value can be changed only if nobody else has a reference, and then after all their uses.
+#[test]
+fn drop_or_get_mut() {
+    Race::new("drop_or_get_mut", |ledger| World::new(ledger).with("A").with_clone("A"))
+        .role("drop", |w| w.reference("A").name())
+        .role("change", |w| match w.made("A").get_mut() {
+            Some(file) => {
+                file.prepare();
+                "ok"
+            }
+            None => "shared",
+        })
+        .end(|_, ledger| format!("A by {}", ledger.destroyer("A")))
+        .allows(&[
+            "drop: A; change: ok; A by change",
+            "drop: A; change: shared; A by drop",
+            "drop: A; change: shared; A by change",
+        ]);
+}
+
 /// A file is opened by the last of its references, and closed again: the destructor runs after the use
 /// through the reference that is gone, although only the insert has seen it go.
 #[test]
@@ -118,4 +138,16 @@ fn clone_drop_or_close() {
         .role("close", |w| format!("{} {}", w.get(0), w.close(0)))
         .end(|_, ledger| format!("A by {}", ledger.destroyer("A")))
         .allows(&["clone: A; close: A ok; A by clone", "clone: A; close: A ok; A by close"]);
+}
+
+/// replace hands the old file out: the drop of that, or of the reference, is the last.
+#[test]
+fn drop_or_replace() {
+    Race::new("drop_or_replace", |ledger| {
+        World::new(ledger).open(0, "A").with_reference(0).with("B")
+    })
+    .role("drop", |w| w.reference("A").name())
+    .role("replace", |w| w.replace(0, "B"))
+    .end(|w, ledger| format!("A by {}; {}", ledger.destroyer("A"), w.contents()))
+    .allows(&["drop: A; replace: A; A by drop; B", "drop: A; replace: A; A by replace; B"]);
 }

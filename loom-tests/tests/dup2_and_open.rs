@@ -204,3 +204,17 @@ fn renumber_or_install() {
             "renumber: EBADF; install: ok; B by nobody; AB",
         ]);
 }
+
+/// A target that is reserved and given back meanwhile.
+#[test]
+fn dup2_or_reserve_then_abandon() {
+    Race::new("dup2_or_reserve_then_abandon", |ledger| World::new(ledger).open(0, "A"))
+        .role("dup2", |w| w.dup2(0, 1))
+        .role("reserve", |w| w.reserve_in(1..2))
+        .end(|w, _| w.contents())
+        .allows(&[
+            "dup2: ok; reserve: 1; AA",
+            "dup2: ok; reserve: EMFILE; AA",
+            "dup2: EBUSY; reserve: 1; A",
+        ]);
+}

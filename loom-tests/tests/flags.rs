@@ -158,6 +158,29 @@ fn close_on_exec_or_set_flags() {
         .allows(&["exec: ; flag: ok; A", "exec: ; flag: EBADF; ."]);
 }
 
+/// A number that is being opened has no flags to set, until it is open.
+#[test]
+fn set_flags_or_install() {
+    Race::new("set_flags_or_install", |ledger| World::new(ledger).reserve(0).with("A"))
+        .role("flag", |w| w.set_flags(0, CLOEXEC))
+        .role("install", |w| w.install(0, "A"))
+        .end(|w, _| w.contents())
+        .allows(&["flag: ok; install: ok; A*", "flag: EBADF; install: ok; A"]);
+}
+
+/// The flag is set on the old file's fd, or on the new one's; the file is never put back with it.
+#[test]
+fn set_flags_or_replace() {
+    Race::new("set_flags_or_replace", |ledger| World::new(ledger).open(0, "A").with("B"))
+        .role("flag", |w| w.set_flags(0, CLOEXEC))
+        .role("replace", |w| w.replace(0, "B"))
+        .end(|w, ledger| format!("A by {}; {}", ledger.destroyer("A"), w.contents()))
+        .allows(&[
+            "flag: ok; replace: A; A by replace; B",
+            "flag: ok; replace: A; A by replace; B*",
+        ]);
+}
+
 fn flag_all(w: &World) -> &'static str {
     w.table.close_range(0, u32::MAX, CloseRange::CLOEXEC).expect("a valid call");
     ""

@@ -462,6 +462,22 @@ fn fork_or_set_flags_high_then_close_low() {
     ]);
 }
 
+/// A file is installed at an upper fd, then one is closed below.
+#[test]
+fn fork_or_install_high_then_close_low() {
+    Race::new("fork_or_install_high_then_close_low", |ledger| {
+        World::new(ledger).open(0, "A").reserve(2).with("C")
+    })
+    .role("fork", |w| w.fork())
+    .role("change", |w| format!("{} {}", w.install(2, "C"), w.close(0)))
+    .end(|w, _| format!("{}{}", w.children(), w.contents()))
+    .allows(&[
+        "fork: ; change: ok ok; child A; --C",
+        "fork: ; change: ok ok; child A-C; --C",
+        "fork: ; change: ok ok; child --C; --C",
+    ]);
+}
+
 /// A thread that has seen the upper fd replaced closes the low one: a child without the low file has the new
 /// upper one. So an upper slot, too, changes only under the lock.
 #[test]
@@ -516,17 +532,21 @@ fn fork_or_insert_grows() {
     ]);
 }
 
-/// The same, and it grows below what the fork has already made storage for.
+/// The same, and it grows below what the fork has already made storage for; what is opened after that is
+/// not in a copy without it.
 #[test]
 fn fork_or_insert_grows_below() {
-    Race::new("fork_or_insert_grows_below", |ledger| World::new(ledger).open(4, "E").with("C"))
-        .role("fork", |w| w.fork())
-        .role("insert", |w| w.insert_from(2, "C"))
-        .end(|w, _| format!("{}{}", w.children(), w.contents()))
-        .allows(&[
-            "fork: ; insert: 2; child ----E; --C-E",
-            "fork: ; insert: 2; child --C-E; --C-E",
-        ]);
+    Race::new("fork_or_insert_grows_below", |ledger| {
+        World::new(ledger).open(4, "E").with("C").with("A")
+    })
+    .role("fork", |w| w.fork())
+    .role("insert", |w| format!("{} {}", w.insert_from(2, "C"), w.insert("A")))
+    .end(|w, _| format!("{}{}", w.children(), w.contents()))
+    .allows(&[
+        "fork: ; insert: 2 0; child ----E; A-C-E",
+        "fork: ; insert: 2 0; child --C-E; A-C-E",
+        "fork: ; insert: 2 0; child A-C-E; A-C-E",
+    ]);
 }
 
 /// Two threads that close and open: each number may end up with either. All combinations, but for an open
@@ -641,4 +661,19 @@ fn fork_or_set_clofork() {
         "fork: ; flag: ok ok; child AB; AB",
         "fork: ; flag: ok ok; child A; AB",
     ]);
+}
+
+/// A reference goes while the fork makes one: the parent's last holder is not the file's.
+#[test]
+fn fork_or_drop_then_close() {
+    Race::new("fork_or_drop_then_close", |ledger| {
+        World::new(ledger).open(0, "A").with_reference(0)
+    })
+    .role("fork", |w| w.fork())
+    .role("drop", |w| {
+        drop(w.reference("A"));
+        w.close(0)
+    })
+    .end(|w, ledger| format!("{}A by {}; {}", w.children(), ledger.destroyer("A"), w.contents()))
+    .allows(&["fork: ; drop: ok; child A; A by end; .", "fork: ; drop: ok; child .; A by drop; ."]);
 }

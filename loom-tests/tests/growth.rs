@@ -16,6 +16,25 @@ fn insert_or_insert_grow() {
     .allows(&["one: 2; two: 3; XYAB", "one: 3; two: 2; XYBA"]);
 }
 
+/// The one that comes second finds storage and fills the group, while the first is still at it: by then the
+/// group has its words in the tree.
+#[test]
+fn insert_or_insert_then_insert_grow() {
+    Race::new("insert_or_insert_then_insert_grow", |ledger| {
+        World::new(ledger).open(0, "X").open(1, "Y").with("A").with("B").with("C")
+    })
+    // Two are enough to stop the first in its growth; a third makes the search five times as long.
+    .preemptions(2)
+    .role("one", |w| w.insert("A"))
+    .role("two", |w| format!("{} {}", w.insert("B"), w.insert("C")))
+    .end(|w, _| w.contents())
+    .allows(&[
+        "one: 2; two: 3 4; XYABC",
+        "one: 3; two: 2 4; XYBAC",
+        "one: 4; two: 2 3; XYBCA",
+    ]);
+}
+
 /// Numbers far apart: the tree's words and the slots are different, its upper levels are the same.
 #[test]
 fn replace_or_insert_grow() {

@@ -1,5 +1,6 @@
-//! The primitives of `core`, or loom's under the model checker. With `geometry.rs` the only
-//! place that knows of `cfg(loom)`.
+//! The primitives of `core`; or loom's under the model checker, or those of the randomized scheduler
+//! shuttle; or `core`'s with a note of each access (`cfg(traced)`). With `geometry.rs` the only place that
+//! knows of these.
 //!
 //! Two defects of loom 0.7.3 are worked around here, each by an operation that is a plain
 //! load or store outside of loom:
@@ -9,12 +10,14 @@
 //! * `overwrite`, a store that races with read-modify-writes: loom invents results that C11
 //!   forbids. Under loom it is a swap.
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod lock;
 #[cfg(all(loom, feature = "loom"))]
 mod loom;
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod native;
+#[cfg(all(shuttle, feature = "shuttle"))]
+mod shuttle;
 #[cfg(traced)]
 pub mod traced;
 
@@ -22,7 +25,9 @@ pub(crate) use core::sync::atomic::Ordering;
 
 #[cfg(all(loom, feature = "loom"))]
 pub(crate) use self::loom::*;
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(all(shuttle, feature = "shuttle"))]
+pub(crate) use self::shuttle::*;
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 pub(crate) use {
     lock::{Guard, Mutex},
     native::*,

@@ -1,6 +1,7 @@
 //! Each test runs itself once more in a process of its own, since the harness is multi-threaded and
 //! has file descriptors open. That process makes a new one for each sequence, see [`lockstep`].
 
+mod concurrent;
 mod exec;
 mod lockstep;
 mod model;
@@ -30,15 +31,19 @@ const SEED: &str = "FDTABLE_SEED";
 #[test]
 fn random_sequences() {
     alone("linux::random_sequences", || {
-        let seed = match env::var(SEED) {
-            Ok(seed) => seed.parse().expect("the seed is a number"),
-            Err(_) => fastrand::u64(..),
-        };
+        let seed = seed();
         let mut sequences = 0_u64;
         let steps = check_random(seed, &mut sequences);
         eprintln!("kernel: {steps} steps in {sequences} sequences, seed {seed}");
         assert!(steps >= STEPS);
     });
+}
+
+fn seed() -> u64 {
+    match env::var(SEED) {
+        Ok(seed) => seed.parse().expect("the seed is a number"),
+        Err(_) => fastrand::u64(..),
+    }
 }
 
 fn check_random(seed: u64, sequences: &mut u64) -> u64 {
@@ -90,6 +95,16 @@ fn named_sequences() {
             }
             assert_eq!(runner.steps(), sequence.steps.len() as u64, "{name}: steps left out");
         }
+    });
+}
+
+#[test]
+fn threads_on_either_table() {
+    alone("linux::threads_on_either_table", || {
+        let seed = seed();
+        eprintln!("kernel: threads, {SEED}={seed} repeats their choices, not their timing");
+        let operations = concurrent::check(seed);
+        eprintln!("kernel: {operations} operations of threads on each of both tables");
     });
 }
 

@@ -39,7 +39,7 @@ impl fmt::Debug for File {
 const EXISTS: &CStr = c"/proc/self/exe";
 const MISSING: &CStr = c"/proc/self/missing";
 
-fn check(returned: c_int) -> Result<c_int, Errno> {
+pub(super) fn check(returned: c_int) -> Result<c_int, Errno> {
     let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
     if returned >= 0 { Ok(returned) } else { Err(Errno::new(errno())) }
 }
@@ -71,13 +71,13 @@ pub(super) fn perform(op: &Op<i32>, tag: u32) -> Outcome {
     }
 }
 
-fn dup(fd: c_int) -> c_int {
+pub(super) fn dup(fd: c_int) -> c_int {
     // SAFETY: any argument is allowed. Here and below: what a file descriptor of this process refers to
     // matters to no code but the sequence's.
     unsafe { libc::dup(fd) }
 }
 
-fn dup2(old: c_int, new: c_int) -> c_int {
+pub(super) fn dup2(old: c_int, new: c_int) -> c_int {
     // SAFETY: as `dup`.
     unsafe { libc::dup2(old, new) }
 }
@@ -88,7 +88,7 @@ pub(super) fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
 }
 
 /// For the commands that take a number.
-fn fcntl(fd: c_int, command: c_int, argument: c_int) -> c_int {
+pub(super) fn fcntl(fd: c_int, command: c_int, argument: c_int) -> c_int {
     // SAFETY: as `dup`; the commands read no memory.
     unsafe { libc::fcntl(fd, command, argument) }
 }
@@ -119,11 +119,30 @@ pub(super) fn tagged_open(flags: c_int, tag: u32) -> Result<c_int, Errno> {
     Ok(fd)
 }
 
-/// Opens a pipe and writes as many bytes to it as `tag` says.
-fn tagged_pipe(flags: c_int, tag: u32) -> Outcome {
+/// Its read end and its write end.
+fn pipe(flags: c_int) -> Result<[c_int; 2], Errno> {
     let mut fds = [-1; 2];
     // SAFETY: there is place for two numbers.
     check(unsafe { libc::pipe2(fds.as_mut_ptr(), flags) })?;
+    Ok(fds)
+}
+
+/// A pipe whose ends do not block.
+pub(super) fn nonblocking_pipe() -> [c_int; 2] {
+    pipe(libc::O_NONBLOCK).expect("there are two numbers below the limit")
+}
+
+/// Whether an empty pipe has no write end any more.
+pub(super) fn is_at_end(reader: c_int) -> bool {
+    let mut byte = 0_u8;
+    // SAFETY: there is place for one byte.
+    let read = unsafe { libc::read(reader, (&raw mut byte).cast(), 1) };
+    check(read as c_int) == Ok(0)
+}
+
+/// Opens a pipe and writes as many bytes to it as `tag` says.
+fn tagged_pipe(flags: c_int, tag: u32) -> Outcome {
+    let fds = pipe(flags)?;
     let bytes = vec![0_u8; tag as usize];
     // SAFETY: so many bytes can be read.
     let written = unsafe { libc::write(fds[1], bytes.as_ptr().cast(), bytes.len()) };

@@ -1,0 +1,398 @@
+//! The numbers from `WORD` on, in groups: which of them are claimed, under the table's lock, and what lies
+//! at each number (`S`, a slot). A tree of full groups finds the lowest free number.
+
+use core::array;
+use core::ops::Range;
+
+use crate::error::OutOfMemory;
+use crate::geometry::{
+    FULL, GROUP_BINS, LEVEL_BINS, LEVELS, MAX_CEILING, TOP, WORD, WORD_LOG, below, spread,
+};
+use crate::segments::Segments;
+use crate::sync::Guarded;
+
+/// What only the holder of the lock touches: the lock's own content. A `&mut Upper` is the proof
+/// that the caller holds the lock.
+#[derive(Default)]
+pub(crate) struct Upper {
+    /// No number from `WORD` up to here is free.
+    next_fd: u32,
+    /// Open file descriptors from `WORD` on.
+    pub(crate) open: usize,
+}
+
+/// `WORD` consecutive numbers, with what lies at them: an allocation or a close finds both in one step.
+/// Lookups write to the slots, allocations to the bits, hence on a line of its own.
+#[repr(C, align(64))]
+pub(crate) struct Group<S> {
+    slots: [S; WORD],
+    /// Bit set: the number is claimed.
+    claimed: Guarded,
+}
+
+impl<S: Default> Default for Group<S> {
+    fn default() -> Self {
+        Group { slots: array::from_fn(|_| S::default()), claimed: Guarded::default() }
+    }
+}
+
+impl<S> Group<S> {
+    /// What lies at a number of this group; of `fd` only the place in the group counts.
+    #[inline(always)]
+    pub(crate) fn slot(&self, fd: u32) -> &S {
+        &self.slots[spread(fd as usize % WORD)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot_mut(&mut self, fd: u32) -> &mut S {
+        &mut self.slots[spread(fd as usize % WORD)]
+    }
+
+    /// The claimed numbers.
+    #[inline(always)]
+    pub(crate) fn claimed(&self, _: &Upper) -> u64 {
+        self.claimed.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_claimed(&self, upper: &Upper, fd: u32) -> bool {
+        self.claimed(upper) & bit(fd) != 0
+    }
+}
+
+/// The bit of a number in its group's word.
+#[inline(always)]
+fn bit(fd: u32) -> u64 {
+    1 << (fd as usize % WORD)
+}
+
+/// A group is named by its numbers' common high bits: 1 is the first one here.
+pub(crate) struct Groups<S> {
+    groups: Segments<Group<S>, GROUP_BINS, WORD_LOG>,
+    full: Tree,
+}
+
+impl<S> Groups<S> {
+    pub(crate) fn new() -> Self {
+        Groups { groups: Segments::new(), full: Tree::new() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn name(fd: u32) -> usize {
+        fd as usize >> WORD_LOG
+    }
+
+    /// The group, if it has storage. Wait-free.
+    #[inline(always)]
+    pub(crate) fn get(&self, name: usize) -> Option<&Group<S>> {
+        self.groups.get(name.checked_sub(1)?)
+    }
+
+    /// What lies at the number, if it has storage. Wait-free.
+    #[inline(always)]
+    pub(crate) fn slot(&self, fd: u32) -> Option<&S> {
+        self.get(Self::name(fd)).map(|group| group.slot(fd))
+    }
+
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, fd: u32) -> Option<&mut S> {
+        let group = self.groups.get_mut(Self::name(fd).checked_sub(1)?)?;
+        Some(group.slot_mut(fd))
+    }
+
+    /// The groups that get their storage together with this one.
+    pub(crate) fn piece(name: usize) -> Range<usize> {
+        let piece = Segments::<Group<S>, GROUP_BINS, WORD_LOG>::piece(name - 1);
+        piece.start + 1..piece.end + 1
+    }
+
+    /// The first group from `name` on that has storage.
+    pub(crate) fn next(&self, name: usize) -> Option<(usize, &Group<S>)> {
+        let index = self.groups.next_present(name.saturating_sub(1))?;
+        Some((index + 1, self.groups.get(index)?))
+    }
+
+    /// The first group from `name` on that has claimed numbers, and these. Cost by groups with storage.
+    pub(crate) fn next_claimed(
+        &self,
+        upper: &Upper,
+        mut name: usize,
+    ) -> Option<(usize, &Group<S>, u64)> {
+        loop {
+            let (at, group) = self.next(name)?;
+            let bits = group.claimed(upper);
+            if bits != 0 {
+                return Some((at, group, bits));
+            }
+            name = at + 1;
+        }
+    }
+
+    /// The last group before `name` that has storage.
+    pub(crate) fn previous(&self, name: usize) -> Option<(usize, &Group<S>)> {
+        let index = self.previous_index(name)?;
+        Some((index + 1, self.groups.get(index)?))
+    }
+
+    pub(crate) fn previous_mut(&mut self, name: usize) -> Option<(usize, &mut Group<S>)> {
+        let index = self.previous_index(name)?;
+        Some((index + 1, self.groups.get_mut(index)?))
+    }
+
+    fn previous_index(&self, name: usize) -> Option<usize> {
+        let last = name.checked_sub(2)?.min(Segments::<Group<S>, GROUP_BINS, WORD_LOG>::LAST_INDEX);
+        self.groups.previous_present(last)
+    }
+
+    /// The lowest free number in `range`, whose start is at least `WORD`, and its group, if that has
+    /// storage: one without has all its numbers free. O(levels), O(1) mostly.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        upper: &mut Upper,
+        range: Range<u32>,
+    ) -> Option<(u32, Option<&Group<S>>)> {
+        let from = range.start.max(upper.next_fd);
+        let group = self.get(Self::name(from));
+        let free = Self::free(group) & !below(u64::from(from) % WORD as u64);
+        let (fd, group) = if free != 0 {
+            (from & !(WORD as u32 - 1) | free.trailing_zeros(), group)
+        } else {
+            self.find_beyond(Self::name(from))?
+        };
+        if range.start <= upper.next_fd.max(WORD as u32) {
+            upper.next_fd = fd;
+        }
+        range.contains(&fd).then_some((fd, group))
+    }
+
+    /// The lowest free number beyond a group.
+    #[inline(never)]
+    fn find_beyond(&self, name: usize) -> Option<(u32, Option<&Group<S>>)> {
+        let name = self.full.next_unset(name + 1)?;
+        let group = self.get(name);
+        let start = u32::try_from(name << WORD_LOG).ok()?;
+        Some((start | Self::free(group).trailing_zeros(), group))
+    }
+
+    #[inline(always)]
+    fn free(group: Option<&Group<S>>) -> u64 {
+        !group.map_or(0, |group| group.claimed.get()) & FULL
+    }
+
+    /// Claims a free number.
+    #[inline(always)]
+    pub(crate) fn claim(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
+        if upper.next_fd == fd {
+            upper.next_fd += 1;
+        }
+        self.claim_bits(upper, Self::name(fd), group, bit(fd));
+    }
+
+    /// Claims free numbers of a group.
+    #[inline(always)]
+    pub(crate) fn claim_bits(&self, _: &mut Upper, name: usize, group: &Group<S>, bits: u64) {
+        let claimed = group.claimed.get() | bits;
+        group.claimed.set(claimed);
+        if claimed == FULL {
+            self.full.set(name);
+        }
+    }
+
+    /// Makes a claimed number free.
+    #[inline(always)]
+    pub(crate) fn release(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
+        upper.next_fd = upper.next_fd.min(fd);
+        let claimed = group.claimed.get();
+        group.claimed.set(claimed & !bit(fd));
+        if claimed == FULL {
+            self.full.clear(Self::name(fd));
+        }
+    }
+}
+
+impl<S: Default> Groups<S> {
+    /// Gives the group storage, with all of its piece: first the tree's words, so that a group that
+    /// is there has them. Returns the bytes added. Without the lock.
+    #[cold]
+    pub(crate) fn ensure(&self, name: usize) -> Result<usize, OutOfMemory> {
+        let piece = Self::piece(name);
+        let last = (piece.end - 1).min(Self::name(MAX_CEILING - 1));
+        Ok(self.full.ensure(piece.start)?
+            + self.full.ensure(last)?
+            + self.groups.ensure(name - 1)?)
+    }
+}
+
+/// Which groups are full: a bit of level 1 is a group, a bit of a higher level says that a word of the
+/// level below is full. All under the lock.
+struct Tree {
+    level1: Segments<Guarded, { LEVEL_BINS[0] }, 0>,
+    level2: Segments<Guarded, { LEVEL_BINS[1] }, 0>,
+    level3: Segments<Guarded, { LEVEL_BINS[2] }, 0>,
+    top: [Guarded; TOP],
+}
+
+impl Tree {
+    fn new() -> Self {
+        Tree {
+            level1: Segments::new(),
+            level2: Segments::new(),
+            level3: Segments::new(),
+            top: Default::default(),
+        }
+    }
+
+    #[inline]
+    fn word(&self, level: u32, index: usize) -> Option<&Guarded> {
+        match level {
+            1 => self.level1.get(index),
+            2 => self.level2.get(index),
+            3 => self.level3.get(index),
+            _ => self.top.get(index),
+        }
+    }
+
+    /// The bits of a word that are not set.
+    #[inline]
+    fn unset(&self, level: u32, index: usize) -> u64 {
+        !self.word(level, index).map_or(0, Guarded::get) & FULL
+    }
+
+    /// The words of a group on every level; returns the bytes added.
+    fn ensure(&self, group: usize) -> Result<usize, OutOfMemory> {
+        let at = |level: u32| group >> (WORD_LOG * level);
+        Ok(self.level1.ensure(at(1))? + self.level2.ensure(at(2))? + self.level3.ensure(at(3))?)
+    }
+
+    /// The first group from `group` on that is not full.
+    fn next_unset(&self, group: usize) -> Option<usize> {
+        // Climb: at each level look at the rest of the word, then step to the next word, which is
+        // a bit of the level above.
+        let mut position = group;
+        for level in 1..LEVELS {
+            let index = position >> WORD_LOG;
+            let unset = self.unset(level, index) & !below((position % WORD) as u64);
+            if unset != 0 {
+                // Descend: the first child that is not full, down to the group.
+                position = index << WORD_LOG | unset.trailing_zeros() as usize;
+                for level in (1..level).rev() {
+                    let unset = self.unset(level, position);
+                    position = position << WORD_LOG | unset.trailing_zeros() as usize;
+                }
+                return Some(position);
+            }
+            position = index + 1;
+        }
+        None
+    }
+
+    /// Takes note that a group is full.
+    #[inline(never)]
+    fn set(&self, group: usize) {
+        let mut position = group;
+        for level in 1..LEVELS {
+            let Some(word) = self.word(level, position >> WORD_LOG) else {
+                debug_assert!(false, "a group that has storage has its words");
+                return;
+            };
+            word.set(word.get() | 1 << (position % WORD));
+            if word.get() != FULL {
+                return;
+            }
+            position >>= WORD_LOG;
+        }
+    }
+
+    /// Takes note that a group is full no more.
+    #[inline(never)]
+    fn clear(&self, group: usize) {
+        let mut position = group;
+        for level in 1..LEVELS {
+            let Some(word) = self.word(level, position >> WORD_LOG) else {
+                debug_assert!(false, "a group that has storage has its words");
+                return;
+            };
+            let was = word.get();
+            word.set(was & !(1 << (position % WORD)));
+            if was != FULL {
+                return;
+            }
+            position >>= WORD_LOG;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    type Numbers = Groups<()>;
+
+    fn claim(numbers: &Numbers, upper: &mut Upper, fd: u32) {
+        numbers.ensure(Numbers::name(fd)).unwrap();
+        numbers.claim(upper, fd, numbers.get(Numbers::name(fd)).unwrap());
+    }
+
+    fn find(numbers: &Numbers, upper: &mut Upper, range: Range<u32>) -> Option<u32> {
+        numbers.find(upper, range).map(|(fd, _)| fd)
+    }
+
+    /// The tree against a set, at numbers where words, pieces and levels end.
+    #[test]
+    fn the_groups_answer_as_a_set_does() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..if cfg!(miri) { 2 } else { 30 } {
+            let (numbers, mut upper) = (Numbers::new(), Upper::default());
+            let (mut claimed, mut free) = (BTreeSet::new(), BTreeSet::new());
+            let span: u32 =
+                if cfg!(miri) { 200 } else { [70, 130, 4_200, 5_000, 300_000][random.usize(..5)] };
+            // Full from the start on, so that the levels above count.
+            for fd in 64..span {
+                claim(&numbers, &mut upper, fd);
+                claimed.insert(fd);
+            }
+            free.extend(span..span + if cfg!(miri) { 300 } else { 10_000 });
+            for _ in 0..if cfg!(miri) { 50 } else { 5_000 } {
+                let start = if random.bool() { 64 } else { random.u32(64..span + 10) };
+                let end = if random.bool() { u32::MAX } else { random.u32(start..span + 20) };
+                let expected = free.range(start..end).next().copied();
+                let found = find(&numbers, &mut upper, start..end);
+                assert_eq!(found, expected, "from {start} to {end}");
+                if let Some(fd) = expected.filter(|_| random.bool()) {
+                    claim(&numbers, &mut upper, fd);
+                    free.remove(&fd);
+                    claimed.insert(fd);
+                } else if let Some(&fd) = claimed.range(start..).next() {
+                    let group = numbers.get(Numbers::name(fd)).unwrap();
+                    numbers.release(&mut upper, fd, group);
+                    claimed.remove(&fd);
+                    free.insert(fd);
+                }
+            }
+            let mut name = 1;
+            let mut bits = BTreeSet::new();
+            while let Some((at, group)) = numbers.next(name) {
+                let claimed = group.claimed(&upper);
+                bits.extend(
+                    (0..64).filter(|b| claimed >> b & 1 != 0).map(|b| (at * 64 + b) as u32),
+                );
+                name = at + 1;
+            }
+            assert_eq!(bits, claimed);
+        }
+    }
+
+    #[test]
+    fn the_largest_number_is_found() {
+        let (numbers, mut upper) = (Numbers::new(), Upper::default());
+        let last = MAX_CEILING - 1;
+        assert_eq!(find(&numbers, &mut upper, last..u32::MAX), Some(last));
+        claim(&numbers, &mut upper, last);
+        assert_eq!(find(&numbers, &mut upper, last..last + 1), None);
+    }
+}
