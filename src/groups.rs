@@ -89,7 +89,7 @@ impl<S> Groups<S> {
     }
 
     /// What lies at the number, if it has storage. Wait-free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot(&self, fd: u32) -> Option<&S> {
         self.get(Self::name(fd)).map(|group| group.slot(fd))
     }
@@ -146,31 +146,42 @@ impl<S> Groups<S> {
 
     /// The lowest free number in `range`, whose start is at least `WORD`, and its group, if that has
     /// storage: one without has all its numbers free. O(levels), O(1) mostly.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(
         &self,
         upper: &mut Upper,
         range: Range<u32>,
     ) -> Option<(u32, Option<&Group<S>>)> {
         let from = range.start.max(upper.next_fd);
-        let mut name = Self::name(from);
-        let mut group = self.get(name);
-        let free = |group: Option<&Group<S>>| !group.map_or(0, |group| group.claimed.get()) & FULL;
-        let mut bits = free(group) & !below(u64::from(from) % WORD as u64);
-        if bits == 0 {
-            name = self.full.next_unset(name + 1)?;
-            group = self.get(name);
-            bits = free(group);
-        }
-        let fd = u32::try_from(name << WORD_LOG).ok()? | bits.trailing_zeros();
+        let group = self.get(Self::name(from));
+        let free = Self::free(group) & !below(u64::from(from) % WORD as u64);
+        let (fd, group) = if free != 0 {
+            (from & !(WORD as u32 - 1) | free.trailing_zeros(), group)
+        } else {
+            self.find_beyond(Self::name(from))?
+        };
         if range.start <= upper.next_fd.max(WORD as u32) {
             upper.next_fd = fd;
         }
         range.contains(&fd).then_some((fd, group))
     }
 
+    /// The lowest free number beyond a group.
+    #[inline(never)]
+    fn find_beyond(&self, name: usize) -> Option<(u32, Option<&Group<S>>)> {
+        let name = self.full.next_unset(name + 1)?;
+        let group = self.get(name);
+        let start = u32::try_from(name << WORD_LOG).ok()?;
+        Some((start | Self::free(group).trailing_zeros(), group))
+    }
+
+    #[inline(always)]
+    fn free(group: Option<&Group<S>>) -> u64 {
+        !group.map_or(0, |group| group.claimed.get()) & FULL
+    }
+
     /// Claims a free number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn claim(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
         if upper.next_fd == fd {
             upper.next_fd += 1;
@@ -179,7 +190,7 @@ impl<S> Groups<S> {
     }
 
     /// Claims free numbers of a group.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn claim_bits(&self, _: &mut Upper, name: usize, group: &Group<S>, bits: u64) {
         let claimed = group.claimed.get() | bits;
         group.claimed.set(claimed);
@@ -189,7 +200,7 @@ impl<S> Groups<S> {
     }
 
     /// Makes a claimed number free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
         upper.next_fd = upper.next_fd.min(fd);
         let claimed = group.claimed.get();
@@ -277,6 +288,7 @@ impl Tree {
     }
 
     /// Takes note that a group is full.
+    #[inline(never)]
     fn set(&self, group: usize) {
         let mut position = group;
         for level in 1..LEVELS {
@@ -293,6 +305,7 @@ impl Tree {
     }
 
     /// Takes note that a group is full no more.
+    #[inline(never)]
     fn clear(&self, group: usize) {
         let mut position = group;
         for level in 1..LEVELS {

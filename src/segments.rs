@@ -97,6 +97,17 @@ impl<E, const BINS: usize, const SIZE: u32> Segments<E, BINS, SIZE> {
         Segments { bins: core::array::from_fn(|_| AtomicPtr::default()), owns: PhantomData }
     }
 
+    /// `piece_log` of each bin, to be looked up where it is in the way of every lookup.
+    const PIECE_LOGS: [u8; BINS] = {
+        let mut logs = [0; BINS];
+        let mut log = 0;
+        while log < BINS {
+            logs[log] = Bin::<SIZE> { log: log as u32 }.piece_log() as u8;
+            log += 1;
+        }
+        logs
+    };
+
     /// The largest index that can ever have storage.
     pub(crate) const LAST_INDEX: usize = Bin::<SIZE> { log: BINS as u32 }.start() - 1;
 
@@ -123,12 +134,13 @@ impl<E, const BINS: usize, const SIZE: u32> Segments<E, BINS, SIZE> {
             // SAFETY: a direct bin points to `len` elements, and `offset < len`.
             return Some(unsafe { base.cast::<E>().add(offset) });
         }
+        let piece_log = Self::PIECE_LOGS[bin.number()];
         // SAFETY: a large bin points to `pieces` entries, and `offset < len`.
-        let entry = unsafe { base.cast::<Entry<E>>().add(offset >> bin.piece_log()) };
+        let entry = unsafe { base.cast::<Entry<E>>().add(offset >> piece_log) };
         // SAFETY: the entry is initialized, and never freed while `self` lives.
         let piece = NonNull::new(unsafe { entry.as_ref() }.load(Ordering::Acquire))?;
         // SAFETY: an entry points to one piece, of this length.
-        Some(unsafe { piece.add(offset & ((1 << bin.piece_log()) - 1)) })
+        Some(unsafe { piece.add(offset & ((1 << piece_log) - 1)) })
     }
 
     /// The indices that get their storage together with `index`.

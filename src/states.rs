@@ -73,18 +73,27 @@ impl<T> FdTable<T> {
     /// free → reserved, for the lowest free number in `range`.
     #[inline]
     pub(crate) fn reserve_lowest(&self, range: Range<u32>) -> Result<u32, ReserveError> {
-        let fd = match self.next_fd.claim(FirstWord::mask(&range)) {
-            Some(fd) => fd,
-            None => match self.claim_slow(range)? {
-                Claimed::First(fd) => fd,
-                Claimed::Upper(fd, slot, _lock) => {
-                    slot.vacate();
-                    return Ok(fd);
-                }
-            },
-        };
-        self.vacate_first(fd);
-        Ok(fd)
+        match self.next_fd.claim(FirstWord::mask(&range)) {
+            Some(fd) => {
+                self.vacate_first(fd);
+                Ok(fd)
+            }
+            None => self.reserve_lowest_slow(range),
+        }
+    }
+
+    #[inline(never)]
+    fn reserve_lowest_slow(&self, range: Range<u32>) -> Result<u32, ReserveError> {
+        match self.claim_slow(range)? {
+            Claimed::First(fd) => {
+                self.vacate_first(fd);
+                Ok(fd)
+            }
+            Claimed::Upper(fd, slot, _lock) => {
+                slot.vacate();
+                Ok(fd)
+            }
+        }
     }
 
     /// free → reserved, for the `N` lowest free numbers in `range`, or for none.
@@ -143,8 +152,10 @@ impl<T> FdTable<T> {
     }
 
     /// Claims the lowest free number in `range` when the first word seems to have none.
+    #[inline(always)]
     fn claim_slow(&self, range: Range<u32>) -> Result<Claimed<'_, T>, ReserveError> {
         let mask = FirstWord::mask(&range);
+        let mut range = range.start.max(FIRST_END)..range.end;
         loop {
             let mut upper = self.lock.lock();
             // The instant of this call, also of its failure: the first word had none free, and the
@@ -153,9 +164,7 @@ impl<T> FdTable<T> {
             if let Some(fd) = self.next_fd.claim(mask) {
                 return Ok(Claimed::First(fd));
             }
-            // `max` again: it may have been lowered while we grew.
-            let range = range.start.max(FIRST_END)..range.end.min(self.max());
-            let found = self.slots.upper.find(&mut upper, range);
+            let found = self.slots.upper.find(&mut upper, range.clone());
             let (fd, group) = found.ok_or(ReserveError::LimitReached)?;
             if let Some(group) = group {
                 self.claim_upper(&mut upper, fd, group);
@@ -163,6 +172,8 @@ impl<T> FdTable<T> {
             }
             drop(upper);
             self.grow(fd)?;
+            // It may have been lowered meanwhile.
+            range.end = range.end.min(self.max());
         }
     }
 

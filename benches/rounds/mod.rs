@@ -7,9 +7,10 @@ pub(crate) mod allocator;
 pub(crate) mod threads;
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use allocator::Mode;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Something to be timed. The first of a group is the reference.
 pub(crate) struct Candidate {
@@ -27,11 +28,11 @@ impl Candidate {
         mut operation: impl FnMut() -> R + 'static,
     ) -> Self {
         Self::timed(name, move |operations| {
-            let began = Instant::now();
+            let began = own_time();
             for _ in 0..operations {
                 black_box(operation());
             }
-            began.elapsed()
+            own_time() - began
         })
     }
 
@@ -46,9 +47,9 @@ impl Candidate {
             let mut time = Duration::ZERO;
             for _ in 0..operations {
                 let prepared = prepare();
-                let began = Instant::now();
+                let began = own_time();
                 let result = black_box(operation(prepared));
-                time += began.elapsed();
+                time += own_time() - began;
                 drop(result);
             }
             time
@@ -98,6 +99,12 @@ impl Candidate {
     pub(crate) fn run(&mut self, operations: u64) -> Duration {
         (self.batch)(operations)
     }
+}
+
+/// What this thread has used of its processor: time that others were given does not count.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// How long a run is to take.
