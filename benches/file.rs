@@ -124,7 +124,7 @@ where
     S: Fn(usize) + Clone + Sync + 'static,
     F: Fn(usize) + Clone + Sync + 'static,
 {
-    for threads in [1, 2] {
+    for (how, threads) in [("1 thread", 1), ("2 threads", 2)] {
         let (slow, fast) = (slow.clone(), fast.clone());
         let candidates = if threads == 1 {
             vec![
@@ -137,7 +137,7 @@ where
         let plan = Plan { rounds: 41, batch: Duration::from_millis(4) };
         let [slow, fast] = &measure(candidates, plan)[..] else { unreachable!() };
         println!(
-            "{name}, {threads} thread(s): {:.1} ns over {:.1} ns = {:.2}x",
+            "{name}, {how}: {:.1} ns over {:.1} ns = {:.2}x",
             slow.nanoseconds(),
             fast.nanoseconds(),
             slow.over(fast)
