@@ -1,13 +1,13 @@
 //! `Files`: share, drop, borrow, exec, unshare (cases s1 to s3).
 //!
-//! Observers are not here: they look through arc-swap, which loom does not know.
+//! Observers are not raced here: they look through arc-swap, which loom does not know.
 #![cfg(all(loom, feature = "loom"))]
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use fdtable::file::{AccessMode, OpenOptions};
-use fdtable::{CloseRange, FdFlags, Files, OwnedRef, OwnedReservation};
+use fdtable::{CloseRange, FdFlags, Files, Observer, OwnedRef, OwnedReservation};
 use loom_tests::{File, Ledger, Race};
 
 const NONE: FdFlags = FdFlags::empty();
@@ -269,4 +269,37 @@ fn lock_position_or_drop() {
         "handle: ; task: locked 10; 11",
         "handle: ; task: locked 11; 11",
     ]);
+}
+
+/// A count that is being moved to the file while the task looks whether it is alone: who sees the slot's count
+/// gone sees the file's. (The observer only gets the lookup past the task's exclusive borrow; loom need not know
+/// how it finds the table, which does not change.)
+#[test]
+fn lock_position_or_transfer() {
+    type Opened = fdtable::file::File<(), ()>;
+    struct Held {
+        task: Mutex<Files<Opened>>,
+        observer: Observer<Opened>,
+        handles: Mutex<Vec<OwnedRef<Opened>>>,
+    }
+    Race::new("lock_position_or_transfer", |_| {
+        let task = Files::new();
+        let open = Opened::open((), &OpenOptions::new(AccessMode::Read), |()| Ok(()));
+        let fd = task.insert(open.expect("opens"), NONE).expect("there is room");
+        let handles = (0..2).map(|_| task.get_owned(fd).expect("open")).collect();
+        let observer = task.observe();
+        Held { task: Mutex::new(task), observer, handles: Mutex::new(handles) }
+    })
+    .role("look", |held| {
+        let handle = held.observer.get(0).expect("open");
+        held.handles.lock().unwrap().push(handle);
+        ""
+    })
+    .role("task", |held| {
+        let mut task = held.task.lock().unwrap();
+        let mut file = task.lock_position(0).expect("open");
+        if file.position().is_locked() { "locked" } else { "alone" }
+    })
+    .end(|_, _| "")
+    .allows(&["look: ; task: locked"]);
 }

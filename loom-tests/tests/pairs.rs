@@ -12,6 +12,9 @@ fn models() -> BTreeMap<String, Vec<String>> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for entry in fs::read_dir(tests).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue; // Not models.
+        }
         let file = path.file_stem().unwrap().to_str().unwrap().to_string();
         let text = fs::read_to_string(&path).unwrap();
         for test in text.split("#[test]").skip(1) {

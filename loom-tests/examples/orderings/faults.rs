@@ -51,7 +51,10 @@ struct Edit {
 pub(crate) fn read(path: &Path) -> Result<Faults> {
     let text = fs::read_to_string(path)?;
     let faults: Faults = toml::from_str(&text).with_context(|| path.display().to_string())?;
-    for Fault { name, fails, survives, .. } in &faults.fault {
+    for fault in &faults.fault {
+        let Fault { name, fails, survives, .. } = fault;
+        let is_planted = fault.edits().any(|edit| edit.replace.contains("FAULT"));
+        ensure!(is_planted, "{name}: nothing asks for FAULT");
         ensure!(fails.is_empty() == survives.is_some(), "{name}: which models fail, or why none?");
     }
     Ok(faults)
@@ -62,7 +65,7 @@ pub(crate) fn planted(workspace: &Path, faults: &[Fault]) -> Result<Sources> {
     let mut sources = Sources::new();
     let mut stale = Vec::new();
     for fault in faults {
-        for edit in [&fault.edit].into_iter().chain(&fault.also) {
+        for edit in fault.edits() {
             let path = PathBuf::from("src").join(&edit.file);
             let text = match sources.remove(&path) {
                 Some(text) => text,
@@ -79,6 +82,12 @@ pub(crate) fn planted(workspace: &Path, faults: &[Fault]) -> Result<Sources> {
     }
     ensure!(stale.is_empty(), "faults that cannot be planted:\n{}", stale.join("\n"));
     Ok(sources)
+}
+
+impl Fault {
+    fn edits(&self) -> impl Iterator<Item = &Edit> {
+        [&self.edit].into_iter().chain(&self.also)
+    }
 }
 
 impl Edit {
