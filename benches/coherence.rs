@@ -1,4 +1,4 @@
-//! Coherence misses per operation on 2 to 256 cores, in a model: `cargo coherence [folder]`.
+//! Coherence misses per operation on 2 to 256 cores, in a model: `cargo coherence -- [FOLDER] [--readme]`.
 //!
 //! The table runs as it is, on one thread, with every access to an atomic recorded; the model deals the
 //! operations out to virtual cores. See README.md for what that can't show.
@@ -13,6 +13,8 @@ mod parts {
 }
 #[cfg(traced)]
 mod plots;
+#[cfg(traced)]
+mod readme;
 
 #[cfg(not(traced))]
 fn main() {
@@ -56,5 +58,8 @@ fn main() -> std::io::Result<()> {
         );
     }
     print!("{text}");
+    if std::env::args().any(|argument| argument == "--readme") {
+        readme::replace("coherence", &format!("{text}\n")).map_err(std::io::Error::other)?;
+    }
     std::fs::write(folder.join("coherence.md"), text)
 }

@@ -11,6 +11,7 @@ mod counting;
 mod groups;
 mod peers;
 mod plots;
+mod readme;
 #[allow(dead_code, reason = "Criterion's part is not used here")]
 mod rounds;
 #[path = "report"]
@@ -95,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let page = page::write(&results, &machine);
     std::fs::write(folder.join("report.md"), &page).map_err(|error| error.to_string())?;
     if arguments.readme {
-        page::replace_in_readme(&page)?;
+        readme::replace("report", &page)?;
     }
     println!("{page}");
     println!("In {}", folder.display());

@@ -27,12 +27,13 @@ mod sizes {
 
     /// Where a number's slot lies inside its group of 64.
     ///
-    /// A group is eight 64-byte lines of eight slots. Consecutive numbers lie three lines apart or more,
-    /// so not even in one pair of lines (the unit that the hardware prefetches): threads at work on
-    /// neighbouring fds do not write to one line.
+    /// A group is eight 64-byte lines of eight slots, and threads that work on different fds should write to
+    /// different ones. Numbers next to each other do not even lie in one pair of lines (the unit that the
+    /// hardware prefetches), nor do those that are 8 apart. Numbers 7 or 15 apart share one.
     #[inline(always)]
     pub(crate) const fn spread(within: usize) -> usize {
-        within * 5 % 8 * 8 + within / 8
+        let row = within / 8;
+        (within + row) * 5 % 8 * 8 + row
     }
 }
 
@@ -102,3 +103,24 @@ static_assertions::const_assert!(
 // A file still in a slot must never look unreferenced: see invariant I3 of the design page.
 static_assertions::const_assert!(BIAS > 2 * COUNT_MAX);
 static_assertions::const_assert!(TRANSFER_AT < COUNT_MAX / 2);
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_lie_far_from_each_other() {
+        let line = |number: usize| spread(number % WORD) / 8;
+        for number in 0..WORD {
+            for near in [1, 8, 16] {
+                assert_ne!(line(number) / 2, line(number + near) / 2, "{number}, {near} apart");
+            }
+            for distance in (8..WORD - number).step_by(8) {
+                assert_ne!(line(number), line(number + distance), "{number}, {distance} apart");
+            }
+        }
+        let mut places: alloc::vec::Vec<_> = (0..WORD).map(spread).collect();
+        places.sort_unstable();
+        assert!(places.into_iter().eq(0..WORD));
+    }
+}

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use fdtable::file::{AccessMode, DeferredQueue, File, OpenOptions};
 use fdtable::{FdFlags, FdTable, Files, OwnedRef};
 
 use super::{Counts, step};
@@ -72,6 +73,26 @@ cases! {
     "dup2 over an open fd": on_table(|table| of((4, 6), |(old, new)| table.dup2(old, new)).unwrap());
     "flags": on_table(|table| of(4, |fd| table.flags(fd)).unwrap());
     "set_flags": on_table(|table| of(4, |fd| table.set_flags(fd, FdFlags::CLOEXEC)).unwrap());
+    "a shared path: open + close, consuming": opened(|table, path, options| {
+        let fd = table.open_file(path.clone(), options, NONE, |_| Ok(())).unwrap();
+        table.close(fd).unwrap();
+    });
+    "a shared path: open + close, borrowed": opened(|table, path, options| {
+        let path = path.clone();
+        let number = table.reserve().unwrap();
+        let file = File::open_borrowed(&path, options, |_| Ok(())).unwrap();
+        let fd = number.install(file, NONE);
+        drop(path);
+        table.close(fd).unwrap();
+    });
+    "a shared path: open + close + drop by a queue": {
+        let queue = DeferredQueue::new();
+        opened(|table, path, options| {
+            let fd = table.open_file(path.clone(), options, NONE, |_| Ok(())).unwrap();
+            table.close_deferred(fd, &queue).unwrap();
+            queue.drain(1);
+        })
+    };
 }
 
 const NONE: FdFlags = FdFlags::empty();
@@ -101,4 +122,18 @@ fn of<A, R>(argument: A, operation: impl FnOnce(A) -> R) -> R {
 /// All cases, in their order.
 pub(crate) fn count_all() -> Result<Vec<(&'static str, Counts)>, String> {
     ALL.iter().map(|case| Ok((case.name, step::count(case.name)?))).collect()
+}
+
+/// As a kernel's: a counted pair.
+type Path = (Arc<u64>, Arc<u64>);
+
+type FileTable = FdTable<File<Path>>;
+
+/// An open and a close, the second time.
+fn opened(operation: impl Fn(&FileTable, &Path, &OpenOptions)) {
+    let table: FileTable = File::table_options().build();
+    let path = Path::default();
+    let options = OpenOptions::new(AccessMode::Write);
+    operation(&table, &path, &options);
+    step::marked(|| operation(&table, &path, &options));
 }

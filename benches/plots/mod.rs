@@ -50,7 +50,7 @@ impl Plot {
         let area = SVGBackend::new(path, (900, 520)).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area);
-        chart.caption(&self.title, ("sans-serif", 18)).margin(12);
+        chart.caption(&self.title, ("sans-serif", 18)).margin(12).margin_right(32);
         chart.x_label_area_size(40).y_label_area_size(60);
         macro_rules! lines_on {
             ($chart:expr) => {{

@@ -6,7 +6,7 @@ use super::growth::Pages;
 use super::results::Results;
 use crate::plots::{Line, Plot};
 
-const TIMES: &str = "times Arc clone + drop, on as many threads";
+const TIMES: &str = "times Arc clone + drop";
 
 /// Groups that differ in one number, and what of them becomes a line.
 type Series<'s> = (&'s [(f64, &'s str)], &'s [&'s str]);
@@ -66,7 +66,12 @@ pub(crate) fn draw(results: &Results, folder: &Path) {
         (32.0, "32 threads, same fd"),
         (64.0, "64 threads, same fd"),
     ];
-    chart("threads-same-fd.svg", "lookups of one fd", "threads", (&same, &tables));
+    chart(
+        "threads-same-fd.svg",
+        "lookups of one fd, over one Arc on as many threads",
+        "threads",
+        (&same, &tables),
+    );
     let far = [
         (1.0, "lookup, one fd"),
         (2.0, "two threads, far fds"),
@@ -76,7 +81,12 @@ pub(crate) fn draw(results: &Results, folder: &Path) {
         (32.0, "32 threads, far fds"),
         (64.0, "64 threads, far fds"),
     ];
-    chart("threads-far-fds.svg", "lookups of an fd each", "threads", (&far, &tables));
+    chart(
+        "threads-far-fds.svg",
+        "lookups of an fd each, over an Arc each",
+        "threads",
+        (&far, &tables),
+    );
     let living = [
         (1.0, "insert + close, 1 live reader thread"),
         (8.0, "insert + close, 8 live reader threads"),

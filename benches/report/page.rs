@@ -81,15 +81,3 @@ fn write_growth(text: &mut String, results: &Results) {
         );
     }
 }
-
-/// Puts the page between the marks in README.md.
-pub(crate) fn replace_in_readme(page: &str) -> Result<(), String> {
-    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    const BEGIN: &str = "<!-- generated: begin -->\n";
-    const END: &str = "<!-- generated: end -->";
-    let readme = std::fs::read_to_string(PATH).map_err(|error| error.to_string())?;
-    let (before, rest) = readme.split_once(BEGIN).ok_or("README.md has lost its marks")?;
-    let (_, after) = rest.split_once(END).ok_or("README.md has lost its marks")?;
-    let readme = format!("{before}{BEGIN}{page}{END}{after}");
-    std::fs::write(PATH, readme).map_err(|error| error.to_string())
-}

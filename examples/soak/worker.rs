@@ -1,94 +1,44 @@
-//! Keeps threads busy with everything that a table can do, for as long as is asked for, and counts: at
-//! the end nothing may be lost. `cargo run --release --example soak -- --help` says how.
+//! The threads, what they share, and what is counted.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::fs;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use fdtable::{CloseRange, Errno, FdFlags, Files, Options, OwnedRef, ReplaceError, TableId};
-use lexopt::prelude::*;
 
-const HELP: &str = "\
-Keeps threads busy with a table of file descriptors: churn, forks, growth,
-limits, drops that panic, handles that are held for long. Says each second how
-it goes, and at the end whether anything was lost.
-
-usage: soak [--minutes N] [--threads N]
-
-  -m, --minutes N  how long, 1 if not given; may be a fraction
-  -t, --threads N  how many, 4 if not given
-  -h, --help       show this text
-
-exit status: 0 all is accounted for, 1 files or descriptors were lost, a thread
-has failed, or memory has grown, 2 the command line is wrong";
-
-/// So much more resident memory at the end than after a tenth of the time is a leak. The large table
-/// that comes and goes takes about half of it.
-const GROWTH: u64 = 32 << 20;
 /// The numbers that are mostly used: the first word, and some beyond.
-const NEAR: u32 = 200;
+pub(crate) const NEAR: u32 = 200;
 /// One past those that make a table grow.
 const FAR: u32 = 1 << 20;
-/// Operations between two looks at the clock.
+/// Operations between two moves to the current table.
 const TURN: u32 = 4096;
-/// Handles that a thread keeps: for some thousand operations, and for as many seconds.
+/// Handles that a thread keeps for some thousand operations, and as many that it keeps for a million.
 const KEPT: usize = 256;
 
-struct Arguments {
-    time: Duration,
-    threads: usize,
-}
-
-impl Arguments {
-    /// `None`: help is asked for.
-    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Option<Self>, lexopt::Error> {
-        let (mut minutes, mut threads) = (1.0, 4);
-        let mut parser = lexopt::Parser::from_args(arguments);
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Short('h') | Long("help") => return Ok(None),
-                Short('m') | Long("minutes") => minutes = parser.value()?.parse()?,
-                Short('t') | Long("threads") => threads = parser.value()?.parse()?,
-                _ => return Err(argument.unexpected()),
-            }
-        }
-        let time = Duration::try_from_secs_f64(minutes * 60.0).map_err(|e| e.to_string())?;
-        if threads == 0 {
-            return Err("at least one thread is needed".into());
-        }
-        Ok(Some(Arguments { time, threads }))
-    }
-}
-
 /// Files that exist, and fds that were closed. Relaxed: they are read when the threads are joined.
-static MADE: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
-static DROPPED: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
-static FLUSHED: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+pub(crate) static MADE: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+pub(crate) static DROPPED: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
+pub(crate) static FLUSHED: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
 
 /// A file that notices if it is used when it is gone, and whose drop may panic.
-struct File {
+pub(crate) struct File {
     mark: AtomicU32,
     panics: bool,
 }
 
 /// What a drop panics with.
-struct Deliberate;
+pub(crate) struct Deliberate;
 
 const ALIVE: u32 = 0xa11_0e11;
 const GONE: u32 = 0xdead_f11e;
 
 impl File {
-    fn new(random: &mut fastrand::Rng) -> File {
+    pub(crate) fn new(panics: bool) -> File {
         MADE.fetch_add(1, Relaxed);
-        File { mark: AtomicU32::new(ALIVE), panics: random.u8(..) == 0 }
+        File { mark: AtomicU32::new(ALIVE), panics }
     }
 
     fn look(&self) {
@@ -114,13 +64,13 @@ impl Drop for File {
 
 /// What a thread has done.
 #[derive(Clone, Copy, Default)]
-struct Done {
-    operations: u64,
+pub(crate) struct Done {
+    pub(crate) operations: u64,
     /// Fds that were opened, in any way.
-    opened: u64,
+    pub(crate) opened: u64,
     /// Fds whose file was taken out of a table: no flush.
-    taken: u64,
-    panics: u64,
+    pub(crate) taken: u64,
+    pub(crate) panics: u64,
 }
 
 impl AddAssign for Done {
@@ -133,14 +83,19 @@ impl AddAssign for Done {
 }
 
 /// What the threads share.
-struct Scene {
+pub(crate) struct Scene {
     /// The table that most of them use; every second a new one.
-    current: Mutex<Files<File>>,
-    stop: AtomicBool,
-    done: Mutex<Done>,
+    pub(crate) current: Mutex<Files<File>>,
+    pub(crate) stop: AtomicBool,
+    pub(crate) done: Mutex<Done>,
 }
 
 impl Scene {
+    pub(crate) fn new() -> Scene {
+        let (stop, done) = (AtomicBool::new(false), Mutex::default());
+        Scene { current: Mutex::new(Scene::table()), stop, done }
+    }
+
     fn table() -> Files<File> {
         Options::new().on_close(File::flush).build().into()
     }
@@ -150,13 +105,13 @@ impl Scene {
     }
 
     /// Others go on with the old table until they come by.
-    fn renew(&self) -> Files<File> {
+    pub(crate) fn renew(&self) -> Files<File> {
         let mut current = self.current.lock().expect("as in `share`");
         std::mem::replace(&mut current, Scene::table())
     }
 }
 
-struct Worker<'s> {
+pub(crate) struct Worker<'s> {
     scene: &'s Scene,
     files: Files<File>,
     random: fastrand::Rng,
@@ -166,8 +121,14 @@ struct Worker<'s> {
     done: Done,
 }
 
-impl Worker<'_> {
-    fn run(mut self) {
+impl<'s> Worker<'s> {
+    pub(crate) fn new(scene: &'s Scene, seed: u64) -> Self {
+        let (kept, old) = (VecDeque::new(), VecDeque::new());
+        let (random, done) = (fastrand::Rng::with_seed(seed), Done::default());
+        Worker { scene, files: scene.share(), random, kept, old, done }
+    }
+
+    pub(crate) fn run(mut self) {
         while !self.scene.stop.load(Relaxed) {
             for _ in 0..TURN {
                 self.step();
@@ -208,6 +169,10 @@ impl Worker<'_> {
     fn step(&mut self) {
         self.done.operations += 1;
         self.survive(Self::operation);
+    }
+
+    fn file(&mut self) -> File {
+        File::new(self.random.u8(..) == 0)
     }
 
     fn number(&mut self) -> u32 {
@@ -273,7 +238,7 @@ impl Worker<'_> {
     }
 
     fn insert(&mut self, min: u32, flags: FdFlags) {
-        let file = File::new(&mut self.random);
+        let file = self.file();
         if self.files.insert_from(min, file, flags).is_ok() {
             self.done.opened += 1;
         }
@@ -290,7 +255,7 @@ impl Worker<'_> {
     }
 
     fn replace(&mut self, fd: u32, flags: FdFlags) {
-        let file = File::new(&mut self.random);
+        let file = self.file();
         let old = self.files.replace(fd, file, flags);
         if let Ok(old) = &old {
             self.done.opened += 1;
@@ -299,25 +264,29 @@ impl Worker<'_> {
     }
 
     fn reserve(&mut self, min: u32, flags: FdFlags) {
+        let file = self.random.bool().then(|| self.file());
         let reservation = self.files.reserve_in(min..u32::MAX).expect("room");
         assert!(reservation.fd() >= fd(min));
-        if self.random.bool() {
-            reservation.install(File::new(&mut self.random), flags);
+        if let Some(file) = file {
+            reservation.install(file, flags);
             self.done.opened += 1;
         }
     }
 
     fn reserve_pair(&mut self, flags: FdFlags) {
+        let file = self.file();
         let [read, write] = self.files.reserve_many().expect("room");
         assert!(read.fd() < write.fd());
-        read.install(File::new(&mut self.random), flags);
+        read.install(file, flags);
         self.done.opened += 1;
         drop(write);
     }
 
     fn with_limit(&mut self, flags: FdFlags) {
+        // The table's own is far above what is mostly used.
+        self.files.set_limit(self.random.u64(10 * u64::from(NEAR)..FAR.into()));
         let limit = self.random.u32(0..NEAR);
-        let file = File::new(&mut self.random);
+        let file = self.file();
         if let Ok(fd) = self.files.limited(limit.into()).insert(file, flags) {
             self.done.opened += 1;
             assert!(fd.get() < limit, "fd {fd}, with a limit of {limit}");
@@ -345,140 +314,6 @@ impl Worker<'_> {
     }
 }
 
-fn fd(number: u32) -> fdtable::Fd {
+pub(crate) fn fd(number: u32) -> fdtable::Fd {
     number.try_into().expect("small")
-}
-
-/// Resident memory in bytes; 0 where that can't be found out.
-fn resident() -> u64 {
-    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0) * 4096
-}
-
-/// Drops a table; its files may panic.
-fn end(files: Files<File>) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(files)))
-        && !panic.is::<Deliberate>()
-    {
-        resume_unwind(panic);
-    }
-}
-
-/// Until the time is over or a thread has failed: says how it goes, and gives them a new table each
-/// second. Returns the resident memory after a tenth of the time.
-fn watch(scene: &Scene, time: Duration, has_failed: impl Fn() -> bool) -> u64 {
-    let (start, mut before, mut warm) = (Instant::now(), 0, None);
-    while start.elapsed() < time && !has_failed() {
-        thread::sleep(Duration::from_secs(1).min(time - start.elapsed().min(time)));
-        let (passed, memory) = (start.elapsed(), resident());
-        let Done { operations, taken, panics, .. } = *scene.done.lock().expect("no panic");
-        let live = MADE.load(Relaxed) - DROPPED.load(Relaxed).min(MADE.load(Relaxed));
-        println!(
-            "{:>5} s {:>8.2} Mop/s {live:>7} files {:>10} fds closed {panics:>8} panics {:>5} MiB",
-            passed.as_secs(),
-            (operations - before) as f64 / 1e6,
-            FLUSHED.load(Relaxed) + taken,
-            memory >> 20,
-        );
-        before = operations;
-        if passed * 10 >= time {
-            warm.get_or_insert(memory);
-        }
-        // The last one is for the end to look at, well used.
-        if start.elapsed() < time {
-            end(scene.renew());
-        }
-    }
-    warm.unwrap_or(0)
-}
-
-/// All is quiet. Whether everything is accounted for.
-fn conclude(scene: Scene, failed: usize, warm: u64) -> ExitCode {
-    let files = scene.current.into_inner().expect("no panic");
-    let mut done = scene.done.into_inner().expect("no panic");
-    let memory = resident();
-    let mut problems = Vec::new();
-    let mut check = |is_right: bool, problem: String| {
-        if !is_right {
-            problems.push(problem);
-        }
-    };
-    check(failed == 0, format!("{failed} threads have failed"));
-
-    let open: Vec<u32> = files.iter().map(|entry| entry.fd.get()).collect();
-    let (len, highest) = (files.len(), files.highest_open());
-    check(len == open.len(), format!("{len} fds counted, {} found", open.len()));
-    check(highest.map(u32::from) == open.last().copied(), format!("highest open: {highest:?}"));
-    for expected in (0..).filter(|fd| !open.contains(fd)).take(NEAR as usize) {
-        let number = files.reserve().map(|reservation| {
-            let file = File { mark: AtomicU32::new(ALIVE), panics: false };
-            MADE.fetch_add(1, Relaxed);
-            reservation.install(file, FdFlags::empty())
-        });
-        done.opened += u64::from(number.is_ok());
-        if number != Ok(fd(expected)) {
-            check(false, format!("fd {expected} is free and is not handed out: {number:?}"));
-            break;
-        }
-    }
-    end(files);
-
-    let (made, dropped) = (MADE.load(Relaxed), DROPPED.load(Relaxed));
-    check(made == dropped, format!("{made} files were made, {dropped} dropped"));
-    let (opened, closed) = (done.opened, FLUSHED.load(Relaxed) + done.taken);
-    check(opened == closed, format!("{opened} fds were opened, {closed} closed"));
-    let is_flat = warm == 0 || memory <= warm + GROWTH;
-    check(is_flat, format!("memory has grown from {} to {} MiB", warm >> 20, memory >> 20));
-
-    println!("soak: {} operations, {made} files, {opened} fds opened", done.operations);
-    problems.iter().for_each(|problem| eprintln!("soak: {problem}"));
-    if problems.is_empty() {
-        println!("soak: all is accounted for");
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-fn main() -> ExitCode {
-    let Arguments { time, threads } = match Arguments::parse(std::env::args_os().skip(1)) {
-        Ok(Some(arguments)) => arguments,
-        Ok(None) => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("soak: {error}; --help shows the usage");
-            return ExitCode::from(2);
-        }
-    };
-    let report = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        if !info.payload().is::<Deliberate>() {
-            report(info);
-        }
-    }));
-    let scene = Scene {
-        current: Mutex::new(Scene::table()),
-        stop: AtomicBool::new(false),
-        done: Mutex::default(),
-    };
-    let seed = fastrand::u64(..);
-    println!("soak: {threads} threads for {time:.0?}, seed {seed}");
-
-    let (failed, warm) = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads as u64)
-            .map(|number| {
-                let random = fastrand::Rng::with_seed(seed ^ number << 32);
-                let (kept, old) = (VecDeque::new(), VecDeque::new());
-                let (scene, files) = (&scene, scene.share());
-                let worker = Worker { scene, files, random, kept, old, done: Done::default() };
-                scope.spawn(|| worker.run())
-            })
-            .collect();
-        let warm = watch(&scene, time, || workers.iter().any(|worker| worker.is_finished()));
-        scene.stop.store(true, Relaxed);
-        (workers.into_iter().map(|worker| worker.join()).filter(Result::is_err).count(), warm)
-    });
-    conclude(scene, failed, warm)
 }
