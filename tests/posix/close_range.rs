@@ -142,3 +142,16 @@ fn close_range_cloexec_only_leaves_a_reserved_number_as_it_is() {
         assert!(fd == base && table.flags(fd) == Ok(NONE));
     });
 }
+
+/// Of a guest's flags Linux' own two are known, and not this crate's.
+#[test]
+fn the_flags_of_a_guests_close_range() {
+    use fdtable::CloseRangeError::InvalidArgument;
+    assert_eq!(CloseRange::from_linux(0), Ok(CloseRange::empty()));
+    assert_eq!(CloseRange::from_linux(2), Ok(CloseRange::UNSHARE));
+    assert_eq!(CloseRange::from_linux(4), Ok(CloseRange::CLOEXEC));
+    assert_eq!(CloseRange::from_linux(6), Ok(CloseRange::UNSHARE | CloseRange::CLOEXEC));
+    for unknown in [1, 8, 4 | 1 << 31, CloseRange::EXCEPT.bits(), CloseRange::CLOEXEC_ONLY.bits()] {
+        assert_eq!(CloseRange::from_linux(unknown), Err(InvalidArgument), "{unknown:#x}");
+    }
+}
