@@ -67,7 +67,7 @@ fn every_failure_is_balanced() {
             Box::new(|path| {
                 let other = TestFile::open(path.clone(), &within, |_| Ok(Ops("other"))).unwrap();
                 let error = table.open_file(path, &within, NONE, |_| panic!("not called")).err();
-                std::mem::forget(other.path().0.take_log());
+                other.path().0.take_log();
                 drop(other);
                 error.filter(|&error| error == Errno::ENFILE).map(|_| Errno::EIO)
             }),
