@@ -58,10 +58,9 @@ mod sizes {
 #[cfg(all(shuttle, feature = "shuttle"))]
 mod sizes {
     pub(crate) const WORD: usize = 4;
-    pub(crate) const FIRST_BIN: usize = 4;
     pub(crate) const DIRECT: usize = 4;
-    pub(crate) const SLOT_BINS: usize = 3;
-    pub(crate) const LEVEL_BINS: [usize; 4] = [2, 1, 1, 1];
+    pub(crate) const GROUP_BINS: usize = 3;
+    pub(crate) const LEVEL_BINS: [usize; 3] = [2, 1, 1];
     pub(crate) const TOP: usize = 1;
     pub(crate) const TRANSFER_AT: usize = 2;
     pub(crate) const GIVE_BACK_TRIES: usize = 1;
@@ -97,6 +96,18 @@ pub(crate) const fn below(n: u64) -> u64 {
 
 static_assertions::const_assert!(WORD.is_power_of_two() && WORD <= 64);
 static_assertions::const_assert!(DIRECT.is_power_of_two() && DIRECT >= WORD);
+// The bins have room for the last group, and for its words in the tree. Bin `n` has the elements named
+// `1 << n` and up; a word of the tree is named by its index and one.
+const _: () = {
+    let last = (MAX_CEILING as usize - 1) >> WORD_LOG;
+    assert!(last < 1 << GROUP_BINS);
+    let mut level = 0;
+    while level < LEVEL_BINS.len() {
+        assert!((last >> (WORD_LOG * (level as u32 + 1))) + 1 < 1 << LEVEL_BINS[level]);
+        level += 1;
+    }
+    assert!(last >> (WORD_LOG * (LEVELS - 1)) < TOP);
+};
 static_assertions::const_assert!(
     MAX_DEFAULT <= MAX_CEILING && (MAX_CEILING as usize).is_multiple_of(WORD)
 );
