@@ -388,6 +388,19 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_is_what_gets_its_storage_together() {
+        for name in [1, 2, 3, 4, 7, 8, 15, 16, 24, 100, 255, 256, 5000] {
+            let numbers = Numbers::new();
+            numbers.ensure(name).unwrap();
+            let piece = Numbers::piece(name);
+            assert!(piece.contains(&name), "{name}");
+            for near in piece.start.saturating_sub(3)..piece.end + 3 {
+                assert_eq!(numbers.get(near).is_some(), piece.contains(&near), "{name}, {near}");
+            }
+        }
+    }
+
+    #[test]
     fn the_largest_number_is_found() {
         let (numbers, mut upper) = (Numbers::new(), Upper::default());
         let last = MAX_CEILING - 1;
