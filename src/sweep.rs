@@ -106,16 +106,21 @@ impl<T> FdTable<T> {
     /// Closes everything, from the highest down.
     pub(crate) fn close_all_down(&self) {
         let mut panics = Panics::default();
+        // Always further down: what user code opens above stays open, and can't keep us here.
         let mut end = usize::MAX;
-        while let Some((name, group)) = self.slots.upper.previous(end) {
+        while let Some((name, group)) = self.slots.upper.previous(end.div_ceil(WORD)) {
+            let start = name << WORD_LOG;
             let mut upper = self.lock.lock();
-            let claimed = Bits(group.claimed(&upper)).rev();
-            let taken = self.take_one(&mut upper, name, group, claimed, FdFlags::empty());
+            let rest = Bits(group.claimed(&upper) & below((end - start) as u64)).rev();
+            let taken = self.take_one(&mut upper, name, group, rest, FdFlags::empty());
             drop(upper);
-            match taken {
-                Some((_, file)) => self.finish(file, &mut panics),
-                None => end = name,
-            }
+            end = match taken {
+                Some((fd, file)) => {
+                    self.finish(file, &mut panics);
+                    fd as usize
+                }
+                None => start,
+            };
         }
         let mut rest = FULL;
         while let Some(fd) = Bits(self.next_fd.claimed() & rest).next_back() {

@@ -185,6 +185,21 @@ fn sweeps_close_what_is_opened_ahead_of_them() {
     }
 }
 
+/// What is opened behind it stays, or the sweep would never end.
+#[test]
+fn clear_ends_whatever_is_opened_meanwhile() {
+    for base in BASES {
+        let own = Arc::<OnceLock<_>>::default();
+        let table = Arc::new(Options::new().on_close(sow).build());
+        let first = Sower { fd: base, table: Arc::clone(&own) };
+        assert!(table.replace(base, first, NONE).is_ok());
+        own.set(Arc::downgrade(&table)).unwrap_or_else(|_| unreachable!());
+        table.clear();
+        let left: Vec<u32> = table.iter().map(|entry| entry.fd.get()).collect();
+        assert_eq!(left, [base + 3]);
+    }
+}
+
 #[test]
 fn close_flushes_once_per_fd_and_drops_once_per_file() {
     at_each_base(|ledger, table, base| {
