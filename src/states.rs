@@ -189,11 +189,6 @@ impl<T> FdTable<T> {
         self.next_fd.note(fd);
     }
 
-    #[inline(always)]
-    fn release_upper(&self, upper: &mut Upper, fd: u32, group: &Group<Slot<T>>) {
-        self.slots.upper.release(upper, fd, group);
-    }
-
     /// Fills the slot of a number of the first word that the caller has just claimed.
     #[inline(always)]
     fn fill_first(&self, fd: u32, file: SlotRef<T>, flags: FdFlags) {
@@ -238,7 +233,7 @@ impl<T> FdTable<T> {
         assert!(slot.flags().is_none(), "bug in fdtable: fd {fd} is both reserved and open");
         match self.group(fd) {
             None => self.next_fd.release(1 << fd),
-            Some(group) => self.release_upper(&mut self.lock.lock(), fd, group),
+            Some(group) => self.slots.upper.release(&mut self.lock.lock(), fd, group),
         }
     }
 
@@ -262,7 +257,7 @@ impl<T> FdTable<T> {
         let mut upper = self.lock.lock();
         let file = group.slot(fd).try_take(FdFlags::empty()).map_err(|_| BadFd)?;
         upper.open -= 1;
-        self.release_upper(&mut upper, fd, group);
+        self.slots.upper.release(&mut upper, fd, group);
         Ok(file)
     }
 
@@ -375,7 +370,7 @@ impl<T> FdTable<T> {
             None => self.next_fd.release(1 << from),
             Some(group) => {
                 upper.open -= 1;
-                self.release_upper(&mut upper, from, group);
+                self.slots.upper.release(&mut upper, from, group);
             }
         }
         Ok(victim)

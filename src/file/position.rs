@@ -3,8 +3,7 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::sync::{AtomicU64, Ordering};
-use crate::sync::{Guard, Mutex};
+use crate::sync::{AtomicU64, Guard, Mutex, Ordering};
 
 pub(super) struct Position {
     value: AtomicU64,

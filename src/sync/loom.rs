@@ -4,11 +4,10 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use super::{ForUpdate, Overwrite};
 
-pub(crate) trait ForUpdate<V> {
-    fn load_for_update(&self, order: Ordering) -> V;
-}
+pub(super) use loom as checker;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 impl ForUpdate<u64> for AtomicU64 {
     fn load_for_update(&self, order: Ordering) -> u64 {
@@ -89,10 +88,6 @@ impl<T> ForUpdate<*mut T> for AtomicPtr<T> {
     }
 }
 
-pub(crate) trait Overwrite<V> {
-    fn overwrite(&self, value: V, order: Ordering);
-}
-
 impl<T> Overwrite<*mut T> for AtomicPtr<T> {
     fn overwrite(&self, value: *mut T, order: Ordering) {
         self.0.swap(address(value), order);
@@ -119,37 +114,5 @@ impl Guarded {
     pub(crate) fn set(&self, value: u64) {
         // SAFETY: loom has checked that no access is concurrent.
         self.0.with_mut(|word| unsafe { *word = value });
-    }
-}
-
-/// Spins must yield under loom, and end soon.
-pub(crate) struct Backoff(core::cell::Cell<u32>);
-
-impl Backoff {
-    pub(crate) fn new() -> Self {
-        Self(core::cell::Cell::new(0))
-    }
-
-    pub(crate) fn snooze(&self) {
-        self.0.set(self.0.get() + 1);
-        loom::thread::yield_now();
-    }
-
-    pub(crate) fn is_completed(&self) -> bool {
-        self.0.get() >= 1
-    }
-}
-
-pub(crate) type Guard<'a, T> = loom::sync::MutexGuard<'a, T>;
-
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.0.lock().expect("nothing panics under the lock")
     }
 }

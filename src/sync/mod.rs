@@ -10,18 +10,33 @@
 //! * `overwrite`, a store that races with read-modify-writes: loom invents results that C11
 //!   forbids. Under loom it is a swap.
 
+#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
+mod checked;
 #[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod lock;
 #[cfg(all(loom, feature = "loom"))]
 mod loom;
 #[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod native;
+#[cfg(not(all(loom, feature = "loom")))]
+mod plain;
 #[cfg(all(shuttle, feature = "shuttle"))]
 mod shuttle;
 #[cfg(traced)]
 pub mod traced;
 
 pub(crate) use core::sync::atomic::Ordering;
+
+pub(crate) trait ForUpdate<V> {
+    fn load_for_update(&self, order: Ordering) -> V;
+}
+
+pub(crate) trait Overwrite<V> {
+    fn overwrite(&self, value: V, order: Ordering);
+}
+
+#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
+pub(crate) use checked::*;
 
 #[cfg(all(loom, feature = "loom"))]
 pub(crate) use self::loom::*;

@@ -8,35 +8,6 @@ pub(crate) use super::traced::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 pub(crate) use crossbeam_utils::Backoff;
 
-pub(crate) trait ForUpdate<V> {
-    fn load_for_update(&self, order: Ordering) -> V;
-}
-
-impl ForUpdate<u64> for AtomicU64 {
-    #[inline(always)]
-    fn load_for_update(&self, order: Ordering) -> u64 {
-        self.load(order)
-    }
-}
-
-impl<T> ForUpdate<*mut T> for AtomicPtr<T> {
-    #[inline(always)]
-    fn load_for_update(&self, order: Ordering) -> *mut T {
-        self.load(order)
-    }
-}
-
-pub(crate) trait Overwrite<V> {
-    fn overwrite(&self, value: V, order: Ordering);
-}
-
-impl<T> Overwrite<*mut T> for AtomicPtr<T> {
-    #[inline(always)]
-    fn overwrite(&self, value: *mut T, order: Ordering) {
-        self.store(value, order);
-    }
-}
-
 /// A word that only the holder of the table's lock touches. Relaxed atomics, which compile
 /// to plain moves; under loom a cell that reports any access outside of the lock.
 #[derive(Default)]
