@@ -20,7 +20,7 @@ pub(crate) fn ready() -> Vec<Candidate> {
 
 fn move_in_and_out<T: Table>() -> Candidate {
     let (table, _) = filled::<T>(3);
-    let mut file = Some(T::file(7));
+    let mut file = Some(T::File::from(7));
     Candidate::new(T::NAME, move || {
         let fd = table.insert(file.take().expect("put back below"));
         file = table.remove(fd);
@@ -32,7 +32,7 @@ fn move_in_and_out<T: Table>() -> Candidate {
 pub(crate) fn fresh() -> Vec<Candidate> {
     fn cycle<T: Table>() -> Candidate {
         let (table, _) = filled::<T>(3);
-        Candidate::new(T::NAME, move || table.close(table.insert(T::file(black_box(7)))))
+        Candidate::new(T::NAME, move || table.close(table.insert(T::File::from(black_box(7)))))
     }
     fn recycled<T: Table>() -> Candidate {
         let mut candidate = cycle::<T>().recycling();
@@ -67,7 +67,7 @@ pub(crate) fn among<const OPEN: usize>() -> Vec<Candidate> {
 
 fn at_the_top<T: Table>(open: usize) -> Candidate {
     let (table, _) = filled::<T>(open);
-    let mut file = Some(T::file(7));
+    let mut file = Some(T::File::from(7));
     Candidate::new(format!("{}, top", T::NAME), move || {
         let fd = table.insert(file.take().expect("put back below"));
         file = table.remove(fd);
@@ -130,7 +130,7 @@ pub(crate) fn pair() -> Vec<Candidate> {
     fn twice<T: Table>() -> Candidate {
         let (table, _) = filled::<T>(3);
         Candidate::new(format!("{}: insert twice", T::NAME), move || {
-            let fds = [7, 8].map(|value| table.insert(T::file(black_box(value))));
+            let fds = [7, 8].map(|value| table.insert(T::File::from(black_box(value))));
             fds.map(|fd| table.close(fd))
         })
     }

@@ -18,7 +18,7 @@ pub(crate) fn living<const THREADS: usize>() -> Vec<Candidate> {
         let table = Arc::new(table);
         let shared = table.clone();
         let candidate =
-            Candidate::new(T::NAME, move || table.close(table.insert(T::file(black_box(7)))));
+            Candidate::new(T::NAME, move || table.close(table.insert(T::File::from(black_box(7)))));
         let read = move || {
             black_box(shared.read(fds[1]));
         };

@@ -42,7 +42,7 @@ fn closing<T: Table>(name: impl Into<String>, table: T, close: impl Fn(&T) + 'st
     let closed = table.clone();
     let open = move || {
         for value in 0..1_000 {
-            closed.insert(T::file(value));
+            closed.insert(T::File::from(value));
         }
     };
     Candidate::prepared(name, open, move |()| close(&table)).per(1_000)

@@ -67,11 +67,6 @@ macro_rules! locked_vec {
             }
 
             #[inline]
-            fn file(value: u64) -> Arc<u64> {
-                Arc::new(value)
-            }
-
-            #[inline]
             fn insert(&self, file: Arc<u64>) -> usize {
                 $write(&self.0).insert(file)
             }
@@ -147,11 +142,6 @@ impl Table for MutexSlab {
 
     fn new(_: usize) -> Self {
         Self::default()
-    }
-
-    #[inline]
-    fn file(value: u64) -> Arc<u64> {
-        Arc::new(value)
     }
 
     #[inline]

@@ -27,11 +27,6 @@ impl Table for ArcSwaps {
     }
 
     #[inline]
-    fn file(value: u64) -> Arc<u64> {
-        Arc::new(value)
-    }
-
-    #[inline]
     fn insert(&self, file: Arc<u64>) -> usize {
         let fd = self.numbers.claim();
         self.slots[fd].store(Some(file));
@@ -84,11 +79,6 @@ impl Table for EpochSlots {
     }
 
     #[inline]
-    fn file(value: u64) -> Arc<u64> {
-        Arc::new(value)
-    }
-
-    #[inline]
     fn insert(&self, file: Arc<u64>) -> usize {
         let fd = self.numbers.claim();
         self.slots[fd].store(Owned::new(file), Ordering::Release);
@@ -131,11 +121,6 @@ impl Table for ShardedSlab {
 
     fn new(_: usize) -> Self {
         ShardedSlab(sharded_slab::Slab::new())
-    }
-
-    #[inline]
-    fn file(value: u64) -> u64 {
-        value
     }
 
     #[inline]

@@ -22,11 +22,6 @@ macro_rules! map {
             }
 
             #[inline]
-            fn file(value: u64) -> Arc<u64> {
-                Arc::new(value)
-            }
-
-            #[inline]
             fn insert(&self, file: Arc<u64>) -> usize {
                 let fd = self.numbers.claim();
                 $insert(&self.files, fd, file);

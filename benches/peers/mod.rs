@@ -19,11 +19,10 @@ pub(crate) trait Table: Send + Sync + Sized + 'static {
     /// Whether a number handed out is the lowest free one.
     const LOWEST: bool = true;
     /// What it stores: a reference to a file, mostly.
-    type File: Send + Sync;
+    type File: From<u64> + Send + Sync;
 
     /// An empty one. Some can't have more than `capacity` files.
     fn new(capacity: usize) -> Self;
-    fn file(value: u64) -> Self::File;
     /// Opens the file.
     fn insert(&self, file: Self::File) -> usize;
     /// Looks a file up as something that keeps it alive, reads it, and drops that.
@@ -47,13 +46,13 @@ pub(crate) trait Dup: Table {
 /// An empty table, after a look at whether it does its work: what is timed must be right.
 pub(crate) fn checked<T: Table>(capacity: usize) -> T {
     let table = T::new(100);
-    let fds: Vec<_> = (0..100).map(|value| table.insert(T::file(value))).collect();
+    let fds: Vec<_> = (0..100).map(|value| table.insert(T::File::from(value))).collect();
     assert!(!T::LOWEST || fds == (0..100).collect::<Vec<_>>(), "{}: not the lowest", T::NAME);
     assert!((0..).zip(&fds).all(|(value, &fd)| table.read(fd) == Some(value)), "{}", T::NAME);
     for fd in [fds[70], fds[7]] {
         assert!(table.close(fd) && !table.close(fd) && table.read(fd).is_none(), "{}", T::NAME);
     }
-    let again = [1000, 1001].map(|value| table.insert(T::file(value)));
+    let again = [1000, 1001].map(|value| table.insert(T::File::from(value)));
     assert!(!T::LOWEST || again == [7, 70], "{}: not the lowest", T::NAME);
     assert_eq!(again.map(|fd| table.read(fd)), [Some(1000), Some(1001)], "{}", T::NAME);
     drop(table);
@@ -69,7 +68,7 @@ pub(crate) fn filled<T: Table>(open: usize) -> (T, Vec<usize>) {
                 // Two files on one line would be a matter of the allocator, not of the table.
                 std::mem::forget(black_box(Box::new([0_u64; 32])));
             }
-            table.insert(T::file(value as u64))
+            table.insert(T::File::from(value as u64))
         })
         .collect();
     (table, fds)
@@ -118,11 +117,6 @@ impl Table for FdTable<u64> {
 
     fn new(_: usize) -> Self {
         FdTable::new()
-    }
-
-    #[inline]
-    fn file(value: u64) -> OwnedRef<u64> {
-        OwnedRef::new(value)
     }
 
     #[inline]

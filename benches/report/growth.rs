@@ -79,7 +79,7 @@ fn touch() {
 fn run<T: Table>() -> Vec<u32> {
     let mut latencies = vec![1; INSERTS];
     let table = T::new(INSERTS);
-    let first = table.insert(T::file(7));
+    let first = table.insert(T::File::from(7));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -90,7 +90,7 @@ fn run<T: Table>() -> Vec<u32> {
         });
         pin(0);
         for latency in &mut latencies {
-            let file = T::file(7);
+            let file = T::File::from(7);
             let began = Instant::now();
             black_box(table.insert(file));
             *latency = u32::try_from(began.elapsed().as_nanos()).unwrap_or(u32::MAX);

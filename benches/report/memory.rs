@@ -34,7 +34,7 @@ pub(crate) fn measure() -> Vec<Memory> {
 
 fn of<T: Table>() -> Memory {
     let with = |open: usize| {
-        let files: Vec<_> = (0..open as u64).map(T::file).collect();
+        let files: Vec<_> = (0..open as u64).map(T::File::from).collect();
         let fill = || {
             let table = T::new(open);
             // Not consumed: the vector's own memory must not be counted as freed.
