@@ -32,8 +32,7 @@ mod sizes {
     /// hardware prefetches), nor do those that are 8 apart. Numbers 7 or 15 apart share one.
     #[inline(always)]
     pub(crate) const fn spread(within: usize) -> usize {
-        let row = within / 8;
-        (within + row) * 5 % 8 * 8 + row
+        within * 37 % WORD
     }
 }
 

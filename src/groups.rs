@@ -3,6 +3,8 @@
 
 use core::array;
 use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicPtr;
 
 use crate::error::OutOfMemory;
 use crate::geometry::{
@@ -13,12 +15,21 @@ use crate::sync::Guarded;
 
 /// What only the holder of the lock touches: the lock's own content. A `&mut Upper` is the proof
 /// that the caller holds the lock.
-#[derive(Default)]
 pub(crate) struct Upper {
     /// No number from `WORD` up to here is free.
     next_fd: u32,
+    /// The name of the group that was asked for last; mostly it is the next one, too. 0: none yet.
+    recent_name: usize,
+    /// That group. Atomic to be `Send`, not to be shared.
+    recent: AtomicPtr<()>,
     /// Open file descriptors from `WORD` on.
     pub(crate) open: usize,
+}
+
+impl Upper {
+    pub(crate) fn new() -> Self {
+        Upper { next_fd: WORD as u32, recent_name: 0, recent: AtomicPtr::default(), open: 0 }
+    }
 }
 
 /// `WORD` consecutive numbers, with what lies at them: an allocation or a close finds both in one step.
@@ -28,11 +39,17 @@ pub(crate) struct Group<S> {
     slots: [S; WORD],
     /// Bit set: the number is claimed.
     claimed: Guarded,
+    /// 1: the tree has noted that the group is full; else 0.
+    noted: Guarded,
 }
 
 impl<S: Default> Default for Group<S> {
     fn default() -> Self {
-        Group { slots: array::from_fn(|_| S::default()), claimed: Guarded::default() }
+        Group {
+            slots: array::from_fn(|_| S::default()),
+            claimed: Guarded::default(),
+            noted: Guarded::default(),
+        }
     }
 }
 
@@ -86,6 +103,28 @@ impl<S> Groups<S> {
     #[inline(always)]
     pub(crate) fn get(&self, name: usize) -> Option<&Group<S>> {
         self.groups.get(name.checked_sub(1)?)
+    }
+
+    /// As `get`, without the walk if the last call asked for the same group.
+    ///
+    /// `upper` is the content of the lock of this very table.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "the walk costs as much as the rest of an allocation")]
+    pub(crate) fn recent(&self, upper: &mut Upper, name: usize) -> Option<&Group<S>> {
+        if upper.recent_name != name {
+            let group = self.find_storage(name)?;
+            upper.recent_name = name;
+            *upper.recent.get_mut() = group.as_ptr().cast();
+        }
+        let group = NonNull::new(*upper.recent.get_mut())?.cast();
+        // SAFETY: only set above, to a group of this table, which stays where it is as long as `self` lives
+        // (I9). Not made from a reference, so no `get_mut` since then has ended its validity.
+        Some(unsafe { group.as_ref() })
+    }
+
+    #[inline(never)]
+    fn find_storage(&self, name: usize) -> Option<NonNull<Group<S>>> {
+        self.groups.find(name.checked_sub(1)?)
     }
 
     /// What lies at the number, if it has storage. Wait-free.
@@ -145,7 +184,8 @@ impl<S> Groups<S> {
     }
 
     /// The lowest free number in `range`, whose start is at least `WORD`, and its group, if that has
-    /// storage: one without has all its numbers free. O(levels), O(1) mostly.
+    /// storage: one without has all its numbers free. O(1) mostly; else O(levels), and as much once for each
+    /// group that became full unseen.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -153,14 +193,14 @@ impl<S> Groups<S> {
         range: Range<u32>,
     ) -> Option<(u32, Option<&Group<S>>)> {
         let from = range.start.max(upper.next_fd);
-        let group = self.get(Self::name(from));
+        let group = self.recent(upper, Self::name(from));
         let free = Self::free(group) & !below(u64::from(from) % WORD as u64);
         let (fd, group) = if free != 0 {
             (from & !(WORD as u32 - 1) | free.trailing_zeros(), group)
         } else {
-            self.find_beyond(Self::name(from))?
+            self.find_beyond(upper, Self::name(from))?
         };
-        if range.start <= upper.next_fd.max(WORD as u32) {
+        if range.start <= upper.next_fd {
             upper.next_fd = fd;
         }
         range.contains(&fd).then_some((fd, group))
@@ -168,11 +208,28 @@ impl<S> Groups<S> {
 
     /// The lowest free number beyond a group.
     #[inline(never)]
-    fn find_beyond(&self, name: usize) -> Option<(u32, Option<&Group<S>>)> {
-        let name = self.full.next_unset(name + 1)?;
-        let group = self.get(name);
-        let start = u32::try_from(name << WORD_LOG).ok()?;
-        Some((start | Self::free(group).trailing_zeros(), group))
+    fn find_beyond(&self, upper: &mut Upper, mut name: usize) -> Option<(u32, Option<&Group<S>>)> {
+        loop {
+            // Where a search passes, the tree learns that a group is full: an fd that is closed and opened again in
+            // a full group leaves it alone.
+            if let Some(group) = self.recent(upper, name) {
+                self.note_if_full(upper, name, group);
+            }
+            name = self.full.next_unset(name + 1)?;
+            let group = self.recent(upper, name);
+            let free = Self::free(group);
+            if free != 0 {
+                let start = u32::try_from(name << WORD_LOG).ok()?;
+                return Some((start | free.trailing_zeros(), group));
+            }
+        }
+    }
+
+    fn note_if_full(&self, _: &mut Upper, name: usize, group: &Group<S>) {
+        if group.claimed.get() == FULL && group.noted.get() == 0 {
+            group.noted.set(1);
+            self.full.set(name);
+        }
     }
 
     #[inline(always)]
@@ -186,26 +243,22 @@ impl<S> Groups<S> {
         if upper.next_fd == fd {
             upper.next_fd += 1;
         }
-        self.claim_bits(upper, Self::name(fd), group, bit(fd));
+        group.claimed.set(group.claimed.get() | bit(fd));
     }
 
     /// Claims free numbers of a group.
-    #[inline(always)]
-    pub(crate) fn claim_bits(&self, _: &mut Upper, name: usize, group: &Group<S>, bits: u64) {
-        let claimed = group.claimed.get() | bits;
-        group.claimed.set(claimed);
-        if claimed == FULL {
-            self.full.set(name);
-        }
+    pub(crate) fn claim_bits(&self, upper: &mut Upper, name: usize, group: &Group<S>, bits: u64) {
+        group.claimed.set(group.claimed.get() | bits);
+        self.note_if_full(upper, name, group);
     }
 
     /// Makes a claimed number free.
     #[inline(always)]
     pub(crate) fn release(&self, upper: &mut Upper, fd: u32, group: &Group<S>) {
         upper.next_fd = upper.next_fd.min(fd);
-        let claimed = group.claimed.get();
-        group.claimed.set(claimed & !bit(fd));
-        if claimed == FULL {
+        group.claimed.set(group.claimed.get() & !bit(fd));
+        if group.noted.get() != 0 {
+            group.noted.set(0);
             self.full.clear(Self::name(fd));
         }
     }
@@ -224,8 +277,8 @@ impl<S: Default> Groups<S> {
     }
 }
 
-/// Which groups are full: a bit of level 1 is a group, a bit of a higher level says that a word of the
-/// level below is full. All under the lock.
+/// Which groups are noted as full: a bit of level 1 is a group, a bit of a higher level says that a word of
+/// the level below has all its bits. All under the lock.
 struct Tree {
     level1: Segments<Guarded, { LEVEL_BINS[0] }, 0>,
     level2: Segments<Guarded, { LEVEL_BINS[1] }, 0>,
@@ -346,10 +399,9 @@ mod tests {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        let spans: &[u32] =
-            if cfg!(miri) { &[70, 200] } else { &[70, 130, 4_200, 5_000, 300_000] };
+        let spans: &[u32] = if cfg!(miri) { &[70, 200] } else { &[70, 130, 4_200, 5_000, 300_000] };
         for &span in spans {
-            let (numbers, mut upper) = (Numbers::new(), Upper::default());
+            let (numbers, mut upper) = (Numbers::new(), Upper::new());
             let (mut claimed, mut free) = (BTreeSet::new(), BTreeSet::new());
             // Full from the start on, so that the levels above count.
             for fd in 64..span {
@@ -402,7 +454,7 @@ mod tests {
 
     #[test]
     fn the_largest_number_is_found() {
-        let (numbers, mut upper) = (Numbers::new(), Upper::default());
+        let (numbers, mut upper) = (Numbers::new(), Upper::new());
         let last = MAX_CEILING - 1;
         assert_eq!(find(&numbers, &mut upper, last..u32::MAX), Some(last));
         claim(&numbers, &mut upper, last);

@@ -65,7 +65,7 @@ impl<'t, T> Limited<'t, T> {
     }
 
     /// See [`FdTable::insert`].
-    #[inline]
+    #[inline(always)]
     pub fn insert(
         &self,
         file: impl Into<OwnedRef<T>>,
@@ -87,7 +87,7 @@ impl<'t, T> Limited<'t, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(
         &self,
         range: Range<u32>,
@@ -174,7 +174,7 @@ impl<'t, T> Limited<'t, T> {
         let victim = self.table.put(new.get(), file.into(), flags).map_err(|(_, error)| error)?;
         if let Some(victim) = victim {
             // Its error is ignored, as Linux does.
-            let _ = self.table.flush(&victim);
+            let _ = self.table.config.flush(&victim);
         }
         Ok(new)
     }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::block::OwnedRef;
+use crate::block::{OwnedRef, SlotRef};
 use crate::error::{Errno, RestoreError};
 use crate::fd::{FdFlags, FdLike};
 use crate::geometry::{MAX_CEILING, MAX_DEFAULT, WORD};
@@ -165,6 +165,20 @@ impl<T> Config<T> {
             bytes: AtomicUsize::new(0),
             on_close,
             id: TableId::next(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_flush_hook(&self) -> bool {
+        self.on_close.is_some()
+    }
+
+    /// Calls the flush hook for an fd that has been closed.
+    #[inline]
+    pub(crate) fn flush(&self, file: &SlotRef<T>) -> Result<(), Errno> {
+        match self.on_close {
+            Some(hook) => hook(file, self.id),
+            None => Ok(()),
         }
     }
 

@@ -124,8 +124,9 @@ impl<E, const BINS: usize, const SIZE: u32> Segments<E, BINS, SIZE> {
         self.find(index).map(|mut element| unsafe { element.as_mut() })
     }
 
+    /// As `get`; a pointer that stays valid, also across exclusive borrows of the element, while `self` lives.
     #[inline(always)]
-    fn find(&self, index: usize) -> Option<NonNull<E>> {
+    pub(crate) fn find(&self, index: usize) -> Option<NonNull<E>> {
         let Place { bin, offset } = Place::<SIZE>::of(index);
         // Acquire, also on the entry: pairs with the Release of `publish`, the elements are
         // initialized. Null: not allocated yet, or not seen yet, which is as good.

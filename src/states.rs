@@ -32,30 +32,17 @@ impl<T> FdTable<T> {
     // free → …
 
     /// free → open, for the lowest free number in `range`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open_lowest(
         &self,
         range: Range<u32>,
         file: SlotRef<T>,
         flags: FdFlags,
     ) -> Result<u32, (SlotRef<T>, ReserveError)> {
-        match self.next_fd.claim(FirstWord::mask(&range)) {
-            Some(fd) => {
-                self.fill_first(fd, file, flags);
-                Ok(fd)
-            }
-            None => self.open_lowest_slow(range, file, flags),
+        if let Some(fd) = self.next_fd.claim(FirstWord::mask(&range)) {
+            self.fill_first(fd, file, flags);
+            return Ok(fd);
         }
-    }
-
-    // Out of line, but not `cold`: in a large table this is the usual way.
-    #[inline(never)]
-    fn open_lowest_slow(
-        &self,
-        range: Range<u32>,
-        file: SlotRef<T>,
-        flags: FdFlags,
-    ) -> Result<u32, (SlotRef<T>, ReserveError)> {
         match self.claim_slow(range) {
             Ok(Claimed::First(fd)) => {
                 self.fill_first(fd, file, flags);
@@ -240,7 +227,7 @@ impl<T> FdTable<T> {
     // open → …
 
     /// open → free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
         if fd >= FIRST_END {
             return self.take_upper(fd);
@@ -250,11 +237,11 @@ impl<T> FdTable<T> {
         Ok(file)
     }
 
-    // Out of line, for the sake of the first numbers.
-    #[inline(never)]
+    #[inline(always)]
     fn take_upper(&self, fd: u32) -> Result<SlotRef<T>, BadFd> {
-        let group = self.group(fd).ok_or(BadFd)?;
         let mut upper = self.lock.lock();
+        let group =
+            self.slots.upper.recent(&mut upper, Groups::<Slot<T>>::name(fd)).ok_or(BadFd)?;
         let file = group.slot(fd).try_take(FdFlags::empty()).map_err(|_| BadFd)?;
         upper.open -= 1;
         self.slots.upper.release(&mut upper, fd, group);
@@ -393,6 +380,7 @@ impl<T> FdTable<T> {
 
     /// Gives an upper number storage.
     #[cold]
+    #[inline(never)]
     pub(crate) fn grow(&self, fd: u32) -> Result<(), OutOfMemory> {
         let bytes = self.slots.upper.ensure(Groups::<Slot<T>>::name(fd))?;
         self.config.grew(bytes, Slots::<T>::piece(fd).end);
@@ -401,6 +389,7 @@ impl<T> FdTable<T> {
 
     /// Waits until the fork that holds the lock is done with the first word.
     #[cold]
+    #[inline(never)]
     pub(crate) fn wait_for_fork(&self) {
         drop(self.lock.lock());
     }

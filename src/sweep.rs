@@ -8,6 +8,7 @@ use crate::error::CloseRangeError;
 use crate::fd::{CloseRange, FdFlags};
 use crate::geometry::{FULL, WORD, WORD_LOG, below};
 use crate::groups::{Group, Upper};
+use crate::options::Config;
 use crate::slot::{Obstacle, Slot};
 use crate::states::{Bits, FIRST_END};
 use crate::table::FdTable;
@@ -79,13 +80,13 @@ impl<T> FdTable<T> {
         for fd in self.first_ascending(selection) {
             if let Some(file) = self.take_first(self.slots.first(fd), selection.only) {
                 self.next_fd.release(1 << fd);
-                self.finish(file, &mut panics);
+                finish(&self.config, file, &mut panics);
             }
         }
         let mut next = selection.first.max(FIRST_END);
         while let Some((fd, file)) = self.take_next(next, selection) {
             if let Some(file) = file {
-                self.finish(file, &mut panics);
+                finish(&self.config, file, &mut panics);
             }
             next = fd + 1;
         }
@@ -116,7 +117,7 @@ impl<T> FdTable<T> {
             drop(upper);
             end = match taken {
                 Some((fd, file)) => {
-                    self.finish(file, &mut panics);
+                    finish(&self.config, file, &mut panics);
                     fd as usize
                 }
                 None => start,
@@ -127,7 +128,7 @@ impl<T> FdTable<T> {
             rest = below(fd.into());
             if let Some(file) = self.take_first(self.slots.first(fd), FdFlags::empty()) {
                 self.next_fd.release(1 << fd);
-                self.finish(file, &mut panics);
+                finish(&self.config, file, &mut panics);
             }
         }
         panics.resume();
@@ -137,18 +138,18 @@ impl<T> FdTable<T> {
     /// and without a compare-and-swap for each fd.
     pub(crate) fn close_all_alone(&mut self) {
         let mut panics = Panics::default();
+        let FdTable { slots, config, .. } = self;
+        let mut close = |slot: &mut Slot<T>| {
+            if let Some(file) = slot.take_alone() {
+                finish(config, file, &mut panics);
+            }
+        };
         let mut end = usize::MAX;
-        while let Some((name, group)) = self.slots.upper.previous_mut(end) {
-            let files: [_; WORD] =
-                core::array::from_fn(|bit| group.slot_mut(bit as u32).take_alone());
-            files.into_iter().rev().flatten().for_each(|file| self.finish(file, &mut panics));
+        while let Some((name, group)) = slots.upper.previous_mut(end) {
+            (0..WORD as u32).rev().for_each(|fd| close(group.slot_mut(fd)));
             end = name;
         }
-        for fd in (0..WORD as u32).rev() {
-            if let Some(file) = self.slots.first_mut(fd).take_alone() {
-                self.finish(file, &mut panics);
-            }
-        }
+        (0..WORD as u32).rev().for_each(|fd| close(slots.first_mut(fd)));
         panics.resume();
     }
 
@@ -210,17 +211,6 @@ impl<T> FdTable<T> {
         }
     }
 
-    #[inline]
-    fn finish(&self, file: SlotRef<T>, panics: &mut Panics) {
-        if self.has_flush_hook() {
-            panics.catch(|| {
-                // Its error is ignored: there is nobody to report it to.
-                let _ = self.flush(&file);
-            });
-        }
-        panics.catch(|| drop(file));
-    }
-
     /// The highest open number, under one hold of the lock for the upper ones.
     pub(crate) fn find_highest_open(&self) -> Option<u32> {
         let upper = self.lock.lock();
@@ -235,6 +225,18 @@ impl<T> FdTable<T> {
         let is_open = |&fd: &u32| self.slots.first(fd).flags().is_some();
         highest.or_else(|| Bits(FULL).rev().find(is_open))
     }
+}
+
+/// Flushes and drops the file of an fd that has been closed.
+#[inline]
+fn finish<T>(config: &Config<T>, file: SlotRef<T>, panics: &mut Panics) {
+    if config.has_flush_hook() {
+        panics.catch(|| {
+            // Its error is ignored: there is nobody to report it to.
+            let _ = config.flush(&file);
+        });
+    }
+    panics.catch(|| drop(file));
 }
 
 /// The first panic of the user's code, kept until the sweep is done.

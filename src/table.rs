@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_utils::CachePadded;
 
-use crate::block::{OwnedRef, SlotRef};
+use crate::block::OwnedRef;
 use crate::error::*;
 use crate::fd::{CloseRange, Fd, FdFlags, FdLike};
 use crate::groups::Upper;
@@ -55,7 +55,7 @@ impl<T> FdTable<T> {
 
     pub(crate) fn with_config(config: Config<T>) -> Self {
         FdTable {
-            lock: CachePadded::new(Mutex::new(Upper::default())),
+            lock: CachePadded::new(Mutex::new(Upper::new())),
             next_fd: CachePadded::new(FirstWord::new()),
             slots: CachePadded::new(Slots::new()),
             config,
@@ -175,7 +175,7 @@ impl<T> FdTable<T> {
     /// assert_eq!(*rejected.file, "b");
     /// ```
     #[doc(alias = "open")]
-    #[inline]
+    #[inline(always)]
     pub fn insert(
         &self,
         file: impl Into<OwnedRef<T>>,
@@ -334,7 +334,7 @@ impl<T> FdTable<T> {
             return self.flags(from).map(drop);
         }
         let victim = self.move_open(from.get(), to.get())?;
-        let _ = self.flush(&victim);
+        let _ = self.config.flush(&victim);
         Ok(())
     }
 
@@ -344,7 +344,7 @@ impl<T> FdTable<T> {
     ///
     /// # Errors
     /// `EBADF` if `fd` is not open.
-    #[inline]
+    #[inline(always)]
     #[must_use = "dropping the file may run its destructor; to close an fd use `close`"]
     pub fn remove(&self, fd: impl FdLike) -> Result<OwnedRef<T>, BadFd> {
         Ok(self.take(fd.to_fd()?.get())?.into_owned())
@@ -357,11 +357,11 @@ impl<T> FdTable<T> {
     ///
     /// # Errors
     /// `EBADF` if `fd` is not open. The hook's error, in which case `fd` is closed all the same.
-    #[inline]
+    #[inline(always)]
     pub fn close(&self, fd: impl FdLike) -> Result<(), CloseError> {
         let fd = fd.to_fd().map_err(|_| CloseError::BadFd)?;
         let file = self.take(fd.get()).map_err(|_| CloseError::BadFd)?;
-        self.flush(&file).map_err(CloseError::Flush)
+        self.config.flush(&file).map_err(CloseError::Flush)
     }
 
     /// Closes every open fd in `first ..= last`, in ascending order, or what else `how` says. Reserved
@@ -528,20 +528,6 @@ impl<T> FdTable<T> {
 
     pub(crate) fn slots(&self) -> &Slots<T> {
         &self.slots
-    }
-
-    #[inline]
-    pub(crate) fn has_flush_hook(&self) -> bool {
-        self.config.on_close.is_some()
-    }
-
-    /// Calls the flush hook for an fd that has been closed.
-    #[inline]
-    pub(crate) fn flush(&self, file: &SlotRef<T>) -> Result<(), Errno> {
-        match self.config.on_close {
-            Some(hook) => hook(file, self.id()),
-            None => Ok(()),
-        }
     }
 
     /// Opens this very number, whatever the limit: for a table that nobody else knows yet.

@@ -66,18 +66,18 @@ macro_rules! locked_vec {
                 Self::default()
             }
 
-            #[inline]
+            #[inline(always)]
             fn insert(&self, file: Arc<u64>) -> usize {
                 $write(&self.0).insert(file)
             }
 
-            #[inline]
+            #[inline(always)]
             fn read(&self, fd: usize) -> Option<u64> {
                 let file = $read(&self.0).get(fd);
                 file.map(|file| *file)
             }
 
-            #[inline]
+            #[inline(always)]
             fn remove(&self, fd: usize) -> Option<Arc<u64>> {
                 $write(&self.0).remove(fd)
             }
@@ -144,18 +144,18 @@ impl Table for MutexSlab {
         Self::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&self, file: Arc<u64>) -> usize {
         self.0.lock().insert(file)
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, fd: usize) -> Option<u64> {
         let file = self.0.lock().get(fd).cloned();
         file.map(|file| *file)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, fd: usize) -> Option<Arc<u64>> {
         self.0.lock().try_remove(fd)
     }

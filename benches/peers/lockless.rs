@@ -26,7 +26,7 @@ impl Table for ArcSwaps {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&self, file: Arc<u64>) -> usize {
         let fd = self.numbers.claim();
         self.slots[fd].store(Some(file));
@@ -34,12 +34,12 @@ impl Table for ArcSwaps {
     }
 
     /// `load`, which is the cheap way: the handle can't be kept for long.
-    #[inline]
+    #[inline(always)]
     fn read(&self, fd: usize) -> Option<u64> {
         self.slots[fd].load().as_deref().copied()
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, fd: usize) -> Option<Arc<u64>> {
         let file = self.slots[fd].swap(None)?;
         self.numbers.release(fd);
@@ -55,7 +55,7 @@ pub(crate) struct EpochSlots {
 
 impl EpochSlots {
     /// Empties the slot; what was there is freed when all readers of today have left.
-    #[inline]
+    #[inline(always)]
     fn take(&self, fd: usize) -> Option<Arc<u64>> {
         let guard = pin();
         let old = self.slots[fd].swap(Shared::null(), Ordering::AcqRel, &guard);
@@ -78,14 +78,14 @@ impl Table for EpochSlots {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&self, file: Arc<u64>) -> usize {
         let fd = self.numbers.claim();
         self.slots[fd].store(Owned::new(file), Ordering::Release);
         fd
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, fd: usize) -> Option<u64> {
         let guard = pin();
         let file = self.slots[fd].load(Ordering::Acquire, &guard);
@@ -95,7 +95,7 @@ impl Table for EpochSlots {
         Some(*file)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, fd: usize) -> Option<Arc<u64>> {
         let file = self.take(fd)?;
         self.numbers.release(fd);
@@ -123,17 +123,17 @@ impl Table for ShardedSlab {
         ShardedSlab(sharded_slab::Slab::new())
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&self, file: u64) -> usize {
         self.0.insert(file).expect("not full")
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, fd: usize) -> Option<u64> {
         self.0.get(fd).map(|file| *file)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, fd: usize) -> Option<u64> {
         self.0.take(fd)
     }

@@ -21,20 +21,20 @@ macro_rules! map {
                 Self::default()
             }
 
-            #[inline]
+            #[inline(always)]
             fn insert(&self, file: Arc<u64>) -> usize {
                 let fd = self.numbers.claim();
                 $insert(&self.files, fd, file);
                 fd
             }
 
-            #[inline]
+            #[inline(always)]
             fn read(&self, fd: usize) -> Option<u64> {
                 let file: Option<Arc<u64>> = $get(&self.files, fd);
                 file.map(|file| *file)
             }
 
-            #[inline]
+            #[inline(always)]
             fn remove(&self, fd: usize) -> Option<Arc<u64>> {
                 let file: Option<Arc<u64>> = $remove(&self.files, fd);
                 file.inspect(|_| self.numbers.release(fd))

@@ -119,22 +119,22 @@ impl Table for FdTable<u64> {
         FdTable::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&self, file: OwnedRef<u64>) -> usize {
         FdTable::insert(self, file, NONE).expect("not full").get() as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, fd: usize) -> Option<u64> {
         self.get(fd).ok().map(|file| *file)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, fd: usize) -> Option<OwnedRef<u64>> {
         FdTable::remove(self, fd).ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn close(&self, fd: usize) -> bool {
         FdTable::close(self, fd).is_ok()
     }

@@ -14,7 +14,7 @@ struct Bitmap {
 }
 
 impl Numbers {
-    #[inline]
+    #[inline(always)]
     pub(super) fn claim(&self) -> usize {
         let mut bitmap = self.0.lock();
         let lowest = bitmap.lowest;
@@ -29,7 +29,7 @@ impl Numbers {
         index * 64 + bit
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&self, fd: usize) {
         let mut bitmap = self.0.lock();
         bitmap.words[fd / 64] &= !(1 << (fd % 64));

@@ -100,7 +100,7 @@ impl<T> FdTable<T> {
     ) -> Result<(), CloseError> {
         let fd = fd.to_fd().map_err(|_| CloseError::BadFd)?;
         let file = self.take(fd.get()).map_err(|_| CloseError::BadFd)?;
-        let flushed = self.flush(&file);
+        let flushed = self.config.flush(&file);
         file.into_owned().put_deferred(queue);
         flushed.map_err(CloseError::Flush)
     }
