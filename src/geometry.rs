@@ -28,8 +28,9 @@ mod sizes {
     /// Where a number's slot lies inside its group of 64.
     ///
     /// A group is eight 64-byte lines of eight slots, and threads that work on different fds should write to
-    /// different ones. Numbers next to each other do not even lie in one pair of lines (the unit that the
-    /// hardware prefetches), nor do those that are 8 apart. Numbers 7 or 15 apart share one.
+    /// different ones. Multiplying by an odd number moves them around; with this one, numbers next to each other
+    /// do not even lie in one pair of lines (the unit that the hardware prefetches), nor do those that are 8 or 16
+    /// apart. Some that are 5, 7, 12 or 14 apart share a line.
     #[inline(always)]
     pub(crate) const fn spread(within: usize) -> usize {
         within * 37 % WORD

@@ -5,7 +5,7 @@ use core::mem::ManuallyDrop;
 use core::ops::Deref;
 
 use crate::block::OwnedRef;
-use crate::slot::Slot;
+use crate::slot::{Left, Slot};
 
 /// A handle on an open file, from a lookup: keeps the file alive while it exists, also after its fd
 /// has been closed.
@@ -30,14 +30,14 @@ pub struct Ref<'t, T> {
     /// With an origin, a handle of our own. Without, the table's `&mut` borrow keeps the slot as it
     /// is, and this one is not counted and never dropped.
     file: ManuallyDrop<OwnedRef<T>>,
-    /// The slot that gave the handle out.
-    origin: Option<&'t Slot<T>>,
+    /// The slot that gave the handle out, and the word that this left there.
+    origin: Option<(&'t Slot<T>, Left)>,
 }
 
 impl<'t, T> Ref<'t, T> {
     #[inline(always)]
-    pub(crate) fn counted(file: OwnedRef<T>, origin: &'t Slot<T>) -> Self {
-        Ref { file: ManuallyDrop::new(file), origin: Some(origin) }
+    pub(crate) fn counted(file: OwnedRef<T>, origin: &'t Slot<T>, left: Left) -> Self {
+        Ref { file: ManuallyDrop::new(file), origin: Some((origin, left)) }
     }
 
     /// A handle that costs no read-modify-write.
@@ -92,9 +92,9 @@ impl<T> Deref for Ref<'_, T> {
 impl<T> Drop for Ref<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(origin) = self.origin else { return };
+        let Some((origin, left)) = self.origin else { return };
         // SAFETY: we are being dropped, `file` is not used again.
-        origin.give_back(unsafe { ManuallyDrop::take(&mut self.file) });
+        origin.give_back(unsafe { ManuallyDrop::take(&mut self.file) }, left);
     }
 }
 

@@ -47,8 +47,9 @@ impl<'t, T> Iterator for Iter<'t, T> {
     fn next(&mut self) -> Option<Entry<'t, T>> {
         for (fd, slot) in self.table.slots().iter_from(self.next) {
             self.next = fd + 1;
-            if let Some((file, flags)) = slot.acquire() {
-                let (fd, file) = (Fd::from_table(fd), Ref::counted(file, slot));
+            if let Some((file, left)) = slot.acquire() {
+                let (fd, flags) = (Fd::from_table(fd), left.flags());
+                let file = Ref::counted(file, slot, left);
                 return Some(Entry { fd, flags, file });
             }
         }

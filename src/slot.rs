@@ -87,6 +87,23 @@ impl<T> Word<T> {
     }
 }
 
+/// A slot's word as a lookup has left it. When the handle is dropped the slot mostly still has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Left(usize);
+
+impl Left {
+    #[inline(always)]
+    pub(crate) fn flags(self) -> FdFlags {
+        FdFlags::from_bits_truncate((self.0 & LOW_BITS) as u8)
+    }
+
+    /// The word, of a slot that had `file`.
+    #[inline(always)]
+    fn word<T>(self, file: &OwnedRef<T>) -> Word<T> {
+        Word(file.block().as_ptr().with_addr(self.0))
+    }
+}
+
 /// Whose marks a change may meet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marks {
@@ -128,9 +145,9 @@ impl<T> Slot<T> {
 
     // Lookups
 
-    /// The file and the fd's flags. Wait-free: one read-modify-write, none on a miss.
+    /// The file, and what `give_back` wants to know. Wait-free: one read-modify-write, none on a miss.
     #[inline(always)]
-    pub(crate) fn acquire(&self) -> Option<(OwnedRef<T>, FdFlags)> {
+    pub(crate) fn acquire(&self) -> Option<(OwnedRef<T>, Left)> {
         // Relaxed: only spares a miss the write; the addition below decides. Empty: a miss at the
         // instant of this load. Filled since: a hit or a miss, as that addition finds it.
         Word(self.0.load(Ordering::Relaxed)).block()?;
@@ -145,7 +162,7 @@ impl<T> Slot<T> {
         if word.count() >= TRANSFER_AT {
             self.transfer(&file);
         }
-        Some((file, word.flags()))
+        Some((file, Left(word.0.addr().wrapping_add(COUNT_ONE))))
     }
 
     /// Moves the slot's count to the file, so that it does not overflow. `file` is the caller's own
@@ -176,41 +193,46 @@ impl<T> Slot<T> {
     /// Drops a handle that this slot gave out: takes it back into the slot's count, if the slot (still,
     /// or again) holds its file; else the file's own counter has it.
     #[inline(always)]
-    pub(crate) fn give_back(&self, file: OwnedRef<T>) {
-        if let Err(file) = self.try_give_back(file) {
-            self.give_back_contended(file);
+    pub(crate) fn give_back(&self, file: OwnedRef<T>, left: Left) {
+        // No load first: on a line that others write to it would fetch it twice.
+        let word = left.word(&file);
+        if let Err((file, word)) = self.try_give_back(file, word) {
+            self.give_back_contended(file, word);
         }
     }
 
+    /// Takes a handle back if the slot has this word, which holds its file and counts at least one.
     #[inline(always)]
-    fn try_give_back(&self, file: OwnedRef<T>) -> Result<(), OwnedRef<T>> {
-        // Relaxed, also on failure: the exchange decides. `count > 0`: this handle may have been
-        // moved to the file, and the slot must not go below none.
-        let word = Word(self.0.load_for_update(Ordering::Relaxed));
-        if word.block() != Some(file.block()) || word.count() == 0 {
-            return Err(file);
-        }
-        let fewer = Word(word.0.map_addr(|word| word - COUNT_ONE));
+    fn try_give_back(
+        &self,
+        file: OwnedRef<T>,
+        word: Word<T>,
+    ) -> Result<(), (OwnedRef<T>, Word<T>)> {
+        let fewer = Word(word.0.map_addr(|word| word.wrapping_sub(COUNT_ONE)));
         // Release pairs with the Acquire of who empties the slot: our uses of the file lie before its
-        // destructor.
+        // destructor. Failed: Relaxed, another exchange decides.
         match self.compare_exchange(word, fewer, Ordering::Release, Ordering::Relaxed) {
             Ok(()) => {
                 // The handle is counted no more (I1).
                 file.into_block();
                 Ok(())
             }
-            Err(_) => Err(file),
+            Err(seen) => Err((file, seen)),
         }
     }
 
     /// Each failure means that another thread got its way here. After a few of them the file's own
     /// counter, on another line, is the better place.
     #[cold]
-    fn give_back_contended(&self, mut file: OwnedRef<T>) {
+    fn give_back_contended(&self, mut file: OwnedRef<T>, mut word: Word<T>) {
         for _ in 0..GIVE_BACK_TRIES {
-            match self.try_give_back(file) {
+            // None counted: this handle has been moved to the file, and the slot must not go below none.
+            if word.block() != Some(file.block()) || word.count() == 0 {
+                break;
+            }
+            match self.try_give_back(file, word) {
                 Ok(()) => return,
-                Err(back) => file = back,
+                Err(back) => (file, word) = back,
             }
         }
         drop(file);
@@ -463,9 +485,9 @@ mod tests {
     fn handles_come_back_after_their_count_was_moved() {
         let file = Arc::new(());
         let slot = slot_with(&file);
-        let handles: Vec<_> = (0..=TRANSFER_AT).map(|_| slot.acquire().unwrap().0).collect();
-        for handle in handles {
-            slot.give_back(handle);
+        let handles: Vec<_> = (0..=TRANSFER_AT).map(|_| slot.acquire().unwrap()).collect();
+        for (handle, left) in handles {
+            slot.give_back(handle, left);
         }
         assert_eq!(Word(slot.0.load(Ordering::Relaxed)).count(), 0);
         assert_eq!(Arc::strong_count(&file), 2);
@@ -477,16 +499,15 @@ mod tests {
     fn what_is_left_on_an_empty_slot_means_nothing() {
         let file = Arc::new(());
         let slot = slot_with(&file);
-        let handle = slot.acquire().unwrap().0;
+        let (handle, left) = slot.acquire().unwrap();
         drop(slot.try_take(FdFlags::empty()).unwrap());
         // A late lookup, between its load and its addition.
         slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);
         assert!(slot.acquire().is_none());
         assert_eq!(slot.flags(), None);
         assert_eq!(slot.try_take(FdFlags::empty()).err(), Some(Obstacle::Empty));
-        let handle = slot.try_give_back(handle).unwrap_err();
         assert_eq!(Arc::strong_count(&file), 2);
-        slot.give_back(handle);
+        slot.give_back(handle, left);
         assert_eq!(Arc::strong_count(&file), 1);
     }
 

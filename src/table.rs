@@ -85,8 +85,8 @@ impl<T> FdTable<T> {
     #[inline]
     pub fn get(&self, fd: impl FdLike) -> Result<Ref<'_, T>, BadFd> {
         let slot = self.slots.get(fd.to_fd()?.get()).ok_or(BadFd)?;
-        let (file, _) = slot.acquire().ok_or(BadFd)?;
-        Ok(Ref::counted(file, slot))
+        let (file, left) = slot.acquire().ok_or(BadFd)?;
+        Ok(Ref::counted(file, slot, left))
     }
 
     /// As [`get`](Self::get), as a reference that does not borrow the table.

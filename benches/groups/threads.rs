@@ -59,7 +59,7 @@ fn on(fds: &[usize], reference: Candidate) -> Vec<Candidate> {
 
 /// One thread looks fd 4 up, another one closes and opens the fd that is so far from it.
 ///
-/// The slots of fds that are 7 apart share a line in `fdtable`, those of neighbours do not.
+/// The slots of 4 and 11 share a line in `fdtable`, those of neighbours do not.
 pub(crate) fn beside<const DISTANCE: usize>() -> Vec<Candidate> {
     fn read<T: Table>(distance: usize) -> Candidate {
         let (table, fds) = filled::<T>(64);
