@@ -452,6 +452,17 @@ mod tests {
         }
     }
 
+    /// Miri's matter: an exclusive borrow ends what was made from references before.
+    #[test]
+    fn the_remembered_group_outlives_an_exclusive_borrow() {
+        let (mut groups, mut upper) = (Groups::<u8>::new(), Upper::new());
+        groups.ensure(1).unwrap();
+        assert!(groups.recent(&mut upper, 1).is_some());
+        *groups.slot_mut(70).unwrap() = 7;
+        assert_eq!(groups.recent(&mut upper, 1).map(|group| *group.slot(70)), Some(7));
+        assert!(groups.recent(&mut upper, 2).is_none());
+    }
+
     #[test]
     fn the_largest_number_is_found() {
         let (numbers, mut upper) = (Numbers::new(), Upper::new());
