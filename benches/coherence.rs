@@ -29,7 +29,7 @@ fn main() -> std::io::Result<()> {
 
     model::check();
     let argument = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let folder = plots::folder(argument)?;
+    let folder = plots::folder(argument).map_err(std::io::Error::other)?;
     let counts = [2, 4, 8, 16, 32, 64, 128, 256];
     let mut text = String::new();
     for workload in workloads::ALL {
@@ -59,7 +59,8 @@ fn main() -> std::io::Result<()> {
     }
     print!("{text}");
     if std::env::args().any(|argument| argument == "--readme") {
-        readme::replace("coherence", &format!("{text}\n")).map_err(std::io::Error::other)?;
+        readme::replace(readme::OWN, "coherence", &format!("{text}\n"))
+            .map_err(std::io::Error::other)?;
     }
     std::fs::write(folder.join("coherence.md"), text)
 }

@@ -3,8 +3,8 @@
 //! ```text
 //! cargo bench --bench report -- [FOLDER] [--readme] [--rounds N] [--only TEXT]
 //! ```
-//! Writes `report.md` and the charts into FOLDER (`target/report`); with `--readme` also the generated section
-//! of README.md. `--only` runs the groups whose name has the text.
+//! Writes `report.md` and the charts into FOLDER (`target/report`); with `--readme` also the generated sections
+//! of README.md, here and above, and the charts in `charts`. `--only` runs the groups whose name has the text.
 
 #[allow(dead_code, reason = "the guard's part is not used here")]
 mod counting;
@@ -91,12 +91,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         counted: counting::cases::count_all(),
     };
 
-    let folder = plots::folder(arguments.folder.clone()).map_err(|error| error.to_string())?;
+    let folder = plots::folder(arguments.folder.clone())?;
     charts::draw(&results, &folder);
     let page = page::write(&results, &machine);
     std::fs::write(folder.join("report.md"), &page).map_err(|error| error.to_string())?;
     if arguments.readme {
-        readme::replace("report", &page)?;
+        readme::replace(readme::OWN, "report", &page)?;
+        let above = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        readme::replace(above, "figures", &page::summary(&results, &machine))?;
+        charts::draw(&results, &plots::folder(Some("benches/charts".to_string()))?);
     }
     println!("{page}");
     println!("In {}", folder.display());

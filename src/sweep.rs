@@ -138,18 +138,18 @@ impl<T> FdTable<T> {
     /// and without a compare-and-swap for each fd.
     pub(crate) fn close_all_alone(&mut self) {
         let mut panics = Panics::default();
-        let FdTable { slots, config, .. } = self;
+        let FdTable { slots, next_fd, config, .. } = self;
         let mut close = |slot: &mut Slot<T>| {
             if let Some(file) = slot.take_alone() {
                 finish(config, file, &mut panics);
             }
         };
-        let mut end = usize::MAX;
+        let mut end = (config.storage_end() >> WORD_LOG) as usize;
         while let Some((name, group)) = slots.upper.previous_mut(end) {
             (0..WORD as u32).rev().for_each(|fd| close(group.slot_mut(fd)));
             end = name;
         }
-        (0..WORD as u32).rev().for_each(|fd| close(slots.first_mut(fd)));
+        Bits(next_fd.claimed()).rev().for_each(|fd| close(slots.first_mut(fd)));
         panics.resume();
     }
 

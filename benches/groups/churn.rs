@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use fdtable::FdTable;
 
-use super::{NONE, scale};
+use super::{NONE, bare, scale};
 use crate::peers::{
     Dup, MutexSlab, ParkingLotMutex, StdRwLock, Table, each_dup_table, each_table, filled,
 };
@@ -14,6 +14,7 @@ use crate::rounds::Candidate;
 /// Insert and remove of a file that exists, in a nearly empty table.
 pub(crate) fn ready() -> Vec<Candidate> {
     let mut candidates = scale();
+    candidates.push(bare::cycle());
     candidates.extend(each_table!(move_in_and_out));
     candidates
 }
@@ -41,6 +42,7 @@ pub(crate) fn fresh() -> Vec<Candidate> {
     }
     let mut candidates = scale();
     candidates.push(Candidate::new("Box", || Box::new(black_box([7_u64, 8]))));
+    candidates.push(bare::fresh_cycle());
     candidates.extend(each_table!(cycle));
     candidates.push(recycled::<FdTable<u64>>());
     candidates.push(recycled::<ParkingLotMutex>());
@@ -154,6 +156,7 @@ pub(crate) fn dup() -> Vec<Candidate> {
         Candidate::new(T::NAME, move || table.close(table.dup(black_box(fds[1]))))
     }
     let mut candidates = scale();
+    candidates.push(bare::dup());
     candidates.extend(each_dup_table!(cycle));
     let file = File::open("/dev/null").expect("there");
     candidates.push(Candidate::new("Linux: dup + close", move || rustix::io::dup(&file)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fdtable::{FdTable, Files};
 
-use super::{REFERENCE, scale};
+use super::{REFERENCE, bare, scale};
 use crate::peers::{Table, each_table, filled};
 use crate::rounds::Candidate;
 
@@ -17,6 +17,7 @@ pub(crate) fn hot() -> Vec<Candidate> {
         Candidate::new(T::NAME, move || table.read(black_box(fds[4])))
     }
     let mut candidates = scale();
+    candidates.push(bare::lookup());
     candidates.extend(each_table!(read));
     let (table, _) = filled::<FdTable<u64>>(8);
     candidates.push(Candidate::new("fdtable: get_owned", move || {

@@ -1,5 +1,6 @@
 //! What is compared with what. The first candidate of a group is its reference.
 
+mod bare;
 mod churn;
 mod lookup;
 mod readers;
@@ -54,6 +55,12 @@ const ALL: &[Group] = &[
     Group { name: "lookup beside a churner, same line", threads: 2, make: threads::beside::<7> },
     Group { name: "lookup beside a churner, next fd", threads: 2, make: threads::beside::<1> },
     Group { name: "lookup beside a churner, same fd", threads: 2, make: threads::beside::<0> },
+    Group { name: "two threads, insert + close", threads: 2, make: threads::churn::<3> },
+    Group {
+        name: "two threads, insert + close, 1 000 open",
+        threads: 2,
+        make: threads::churn::<1_000>,
+    },
     Group { name: "insert + close, ready file", threads: 1, make: churn::ready },
     Group { name: "insert + close, fresh file", threads: 1, make: churn::fresh },
     Group { name: "insert + close, 1 000 open", threads: 1, make: churn::among::<1_000> },

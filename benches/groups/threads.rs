@@ -57,6 +57,19 @@ fn on(fds: &[usize], reference: Candidate) -> Vec<Candidate> {
     candidates
 }
 
+/// Two threads that open and close, each a file that it makes, with so many open.
+pub(crate) fn churn<const OPEN: usize>() -> Vec<Candidate> {
+    fn cycle<T: Table>(open: usize) -> Candidate {
+        let (table, _) = filled::<T>(open);
+        Candidate::on(2, T::NAME, move |thread| {
+            table.close(table.insert(T::File::from(black_box(thread as u64))))
+        })
+    }
+    let mut candidates = scale_after(each_its_arc(2));
+    candidates.extend(each_table!(cycle OPEN));
+    candidates
+}
+
 /// One thread looks fd 4 up, another one closes and opens the fd that is so far from it.
 ///
 /// The slots of 4 and 11 share a line in `fdtable`, those of neighbours do not.

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use plotters::prelude::*;
 
 /// Where a report's files go: what the command line says, or `target/report`.
-pub(crate) fn folder(argument: Option<String>) -> std::io::Result<PathBuf> {
+pub(crate) fn folder(argument: Option<String>) -> Result<PathBuf, String> {
     // Benches run in their package's folder; what is typed is meant from the workspace's.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join(argument.unwrap_or_else(|| "target/report".to_string()));
-    std::fs::create_dir_all(&folder)?;
-    folder.canonicalize()
+    let made = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+    made.map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// A chart whose x axis is logarithmic.

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use fdtable::FdTable;
+
 use super::memory::OPEN;
 use super::results::Results;
 use super::targets;
+use crate::peers::{ArcSwaps, MutexSlab, ParkingLotMutex, ShardedSlab, StdRwLock, Table};
 
 /// Writing to a string can't fail.
 macro_rules! line {
@@ -39,6 +42,42 @@ pub(crate) fn write(results: &Results, machine: &str) -> String {
             }
         }
         Err(reason) => line!(text, "\nInstructions were not counted: {reason}."),
+    }
+    text
+}
+
+/// What the README above shows: nanoseconds of what an fd table is asked most.
+pub(crate) fn summary(results: &Results, machine: &str) -> String {
+    const TABLES: [(&str, &str); 6] = [
+        ("`fdtable`", FdTable::<u64>::NAME),
+        ("`Mutex<Vec>`", ParkingLotMutex::NAME),
+        ("`RwLock<Vec>`", StdRwLock::NAME),
+        ("`Mutex<Slab>`", MutexSlab::NAME),
+        ("arc-swap", ArcSwaps::NAME),
+        ("sharded-slab", ShardedSlab::NAME),
+    ];
+    const ROWS: [(&str, &str, &str); 11] = [
+        ("lookup, drop of the handle", "lookup, one fd", ""),
+        ("… by two threads, same fd", "two threads, same fd", ""),
+        ("… by two threads, far fds", "two threads, far fds", ""),
+        ("open + close", "insert + close, fresh file", ""),
+        ("… by two threads", "two threads, insert + close", ""),
+        ("… by two threads, 1 000 open", "two threads, insert + close, 1 000 open", ""),
+        ("a file moves in and out", "insert + close, ready file", ""),
+        ("… 1 000 000 open, lowest hole", "insert + close, 1 000 000 open", ", lowest hole"),
+        ("… 1 000 000 open, random holes", "insert + close, 1 000 000 open", ", random holes"),
+        ("… 512 threads alive", "insert + close, 512 live reader threads", ""),
+        ("fork of 1 000, per fd", "fork of 1 000 + drop, per fd", ""),
+    ];
+    let mut text = format!("{machine}\n\n| nanoseconds |");
+    TABLES.iter().for_each(|(title, _)| text += &format!(" {title} |"));
+    line!(text, "\n|---|{}", "---:|".repeat(TABLES.len()));
+    for (title, group, place) in ROWS {
+        let time = |(_, table): &(&str, &str)| {
+            let time = results.nanoseconds(group, &format!("{table}{place}"));
+            time.map_or("–".to_string(), |time| format!("{time:.1}"))
+        };
+        line!(text, "| {title} | {} |", TABLES.iter().map(time).collect::<Vec<_>>().join(" | "));
     }
     text
 }
