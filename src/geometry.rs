@@ -32,8 +32,8 @@ mod sizes {
     /// do not even lie in one pair of lines (the unit that the hardware prefetches), nor do those that are 8 or 16
     /// apart. Some that are 5, 7, 12 or 14 apart share a line.
     #[inline(always)]
-    pub(crate) const fn spread(within: usize) -> usize {
-        within * 37 % WORD
+    pub(crate) const fn spread(number: usize) -> usize {
+        number * 37 % WORD
     }
 }
 
@@ -49,8 +49,8 @@ mod sizes {
     pub(crate) const MAX_CEILING: u32 = 8;
     pub(crate) const MAX_DEFAULT: u32 = 8;
 
-    pub(crate) const fn spread(within: usize) -> usize {
-        within
+    pub(crate) const fn spread(number: usize) -> usize {
+        number % WORD
     }
 }
 
@@ -67,8 +67,8 @@ mod sizes {
     pub(crate) const MAX_CEILING: u32 = 32;
     pub(crate) const MAX_DEFAULT: u32 = 32;
 
-    pub(crate) const fn spread(within: usize) -> usize {
-        within
+    pub(crate) const fn spread(number: usize) -> usize {
+        number % WORD
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn neighbours_lie_far_from_each_other() {
-        let line = |number: usize| spread(number % WORD) / 8;
+        let line = |number: usize| spread(number) / 8;
         for number in 0..WORD {
             for near in [1, 8, 16] {
                 assert_ne!(line(number) / 2, line(number + near) / 2, "{number}, {near} apart");

@@ -57,12 +57,12 @@ impl<S> Group<S> {
     /// What lies at a number of this group; of `fd` only the place in the group counts.
     #[inline(always)]
     pub(crate) fn slot(&self, fd: u32) -> &S {
-        &self.slots[spread(fd as usize % WORD)]
+        &self.slots[spread(fd as usize)]
     }
 
     #[inline(always)]
     pub(crate) fn slot_mut(&mut self, fd: u32) -> &mut S {
-        &mut self.slots[spread(fd as usize % WORD)]
+        &mut self.slots[spread(fd as usize)]
     }
 
     /// The claimed numbers.

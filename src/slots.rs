@@ -21,12 +21,12 @@ impl<T> Slots<T> {
     /// The slot of a number of the first word.
     #[inline(always)]
     pub(crate) fn first(&self, fd: u32) -> &Slot<T> {
-        &self.first[spread(fd as usize % WORD)]
+        &self.first[spread(fd as usize)]
     }
 
     #[inline(always)]
     pub(crate) fn first_mut(&mut self, fd: u32) -> &mut Slot<T> {
-        &mut self.first[spread(fd as usize % WORD)]
+        &mut self.first[spread(fd as usize)]
     }
 
     /// The slot, if the number has storage. Wait-free.
