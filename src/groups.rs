@@ -463,6 +463,38 @@ mod tests {
         assert!(groups.recent(&mut upper, 2).is_none());
     }
 
+    /// Or each search would pass all of them again.
+    #[test]
+    fn the_tree_learns_of_the_full_groups_that_a_search_passes() {
+        let (numbers, mut upper) = (Numbers::new(), Upper::new());
+        (64..192).for_each(|fd| claim(&numbers, &mut upper, fd));
+        numbers.release(&mut upper, 64, numbers.get(1).unwrap());
+        claim(&numbers, &mut upper, 64);
+        assert_eq!(find(&numbers, &mut upper, 65..u32::MAX), Some(192));
+        assert_eq!(numbers.full.next_unset(1), Some(3));
+        numbers.release(&mut upper, 100, numbers.get(1).unwrap());
+        assert_eq!(numbers.full.next_unset(1), Some(1));
+    }
+
+    /// So many groups that words of every level become full, and not the first ones of their levels.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many")]
+    fn every_level_of_the_tree_counts() {
+        let tree = Tree::new();
+        let groups = 5 << 18..6 << 18;
+        for group in groups.clone() {
+            tree.ensure(group).unwrap();
+            tree.set(group);
+        }
+        assert_eq!(tree.next_unset(groups.start), Some(groups.end));
+        let freed = groups.start + 100_000;
+        tree.clear(freed);
+        assert_eq!(tree.next_unset(groups.start), Some(freed));
+        assert_eq!(tree.next_unset(freed + 1), Some(groups.end));
+        tree.set(freed);
+        assert_eq!(tree.next_unset(groups.start), Some(groups.end));
+    }
+
     #[test]
     fn the_largest_number_is_found() {
         let (numbers, mut upper) = (Numbers::new(), Upper::new());

@@ -16,9 +16,9 @@ pub struct TableId(NonZeroU64);
 
 impl TableId {
     fn next() -> TableId {
-        static LAST: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: only uniqueness matters. It can't wrap: that takes 2^64 tables.
-        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
         TableId(NonZeroU64::new(id).unwrap_or(NonZeroU64::MAX))
     }
 

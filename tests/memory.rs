@@ -9,6 +9,7 @@ use std::env;
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::Command;
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 use fdtable::*;
 
@@ -505,7 +506,9 @@ fn c10_bytes_are_what_was_allocated() {
             held(&table);
         }
     }
-    for fd in [100_000, 1_048_575, 500_000] {
+    table.set_max(u64::MAX);
+    // The last one gets its storage with others that have their bits in two pieces of the tree.
+    for fd in [100_000, 1_048_575, 500_000, (1 << 25) + (510 << 12)] {
         table.insert_from(fd, file.clone(), NONE).unwrap();
         held(&table);
     }
@@ -704,6 +707,34 @@ fn c6_an_allocator_may_use_the_table() {
         }
         assert!(calls > 0, "nothing was allocated");
     }
+}
+
+/// With a file that is open in it.
+type Task = (Files<Rc<()>>, Rc<()>);
+
+thread_local! {
+    static TASK: Cell<Option<Task>> = const { Cell::new(None) };
+    static OWNERS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn end_the_task() {
+    let (task, file) = TASK.take().unwrap();
+    drop(task);
+    OWNERS.set(Rc::strong_count(&file));
+}
+
+/// The end of a task closes its files itself, and does not leave that to an observer which looks just then.
+#[test]
+fn c5_a_task_ends_while_an_observer_looks() {
+    let (task, file) = (Files::new(), Rc::new(()));
+    task.insert(Rc::clone(&file), NONE).unwrap();
+    let observer = task.observe();
+    // What arc-swap sets up once per thread is not the allocation that is meant.
+    assert!(observer.is_alive());
+    TASK.set(Some((task, file)));
+    CALLBACK.set(Some((0, end_the_task)));
+    let seen = observer.list();
+    assert_eq!((OWNERS.get(), seen.len(), observer.is_alive()), (1, 1, false));
 }
 
 fn free_3_then_70() {

@@ -201,18 +201,31 @@ fn a_lookup_beyond_the_first_word_does_not_take_the_lock() {
     assert_eq!(ended(|| true, || take_the_lock(table)), Ended::Well);
 }
 
-/// The slots of the first word lie in the table, as does the lock, on other lines. So there is a place
-/// to cut it, whatever the order of its fields, with the lock on one side and all slots on the other.
-#[test]
-fn a_lookup_in_the_first_word_does_not_take_the_lock() {
+/// Whether there is a place to cut a table at, with the lock on one side and all that is written on the other.
+fn does_without_the_lock(work: impl Fn(&FdTable<u32>) -> bool) -> bool {
     let is_cut_there = |before: usize| {
         let across = Across::new(before);
         let table = across.table();
         across.pages.iter().any(|page| {
             ended(|| freeze(page), || take_the_lock(table)) == Ended::Written
-                && ended(|| freeze(page), || look_up(table, (0..64).step_by(2))) == Ended::Well
+                && ended(|| freeze(page), || work(table)) == Ended::Well
         })
     };
-    let mut cuts = (0..Across::SIZE).step_by(align_of::<FdTable<u32>>());
-    assert!(cuts.any(is_cut_there), "wherever the lock can't be written, a lookup fails");
+    (0..Across::SIZE).step_by(align_of::<FdTable<u32>>()).any(is_cut_there)
+}
+
+/// The slots of the first word lie in the table, as does the lock, on other lines. So there is such a place,
+/// whatever the order of its fields.
+#[test]
+fn a_lookup_in_the_first_word_does_not_take_the_lock() {
+    assert!(does_without_the_lock(|table| look_up(table, (0..64).step_by(2))));
+}
+
+/// These write to the numbers' word, too; there is such a place as long as the lock does not lie in between.
+#[test]
+fn an_open_and_a_close_in_the_first_word_do_not_take_the_lock() {
+    assert!(does_without_the_lock(|table| {
+        table.dup(0).is_ok_and(|fd| fd == 1 && table.close(fd).is_ok())
+    }));
+    assert!(!does_without_the_lock(|table| table.dup_from(0, 64, NONE).is_ok()));
 }

@@ -69,3 +69,42 @@ fn rest() {
 fn rest() {
     core::hint::spin_loop();
 }
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::thread;
+
+    use super::Mutex;
+
+    #[test]
+    fn the_lock_is_taken_until_it_is_given_back() {
+        let lock = Mutex::new(());
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn who_waits_has_the_lock_after_the_holder_and_alone() {
+        let lock = Mutex::new(());
+        let (waits, given_back) = (AtomicBool::new(false), AtomicBool::new(false));
+        let guard = lock.lock();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                waits.store(true, SeqCst);
+                let _guard = lock.lock();
+                assert!(given_back.load(SeqCst));
+                assert!(lock.try_lock().is_none());
+            });
+            // Some time for the other thread: it looks, spins, and sleeps.
+            while !waits.load(SeqCst) {
+                thread::yield_now();
+            }
+            (0..1000).for_each(|_| thread::yield_now());
+            given_back.store(true, SeqCst);
+            drop(guard);
+        });
+    }
+}

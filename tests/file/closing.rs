@@ -18,6 +18,20 @@ fn a_last_close_flushes_then_releases_then_drops_the_path() {
 }
 
 #[test]
+fn boxed_operations_are_flushed_and_released() {
+    use fdtable::file::{File, FileOps};
+
+    type Boxed = Box<dyn FileOps<Path>>;
+    let table = File::<Path, Boxed>::table_options().build();
+    let place = std::sync::Arc::<Place>::default();
+    let hook = |_: &Path| Ok(Box::new(Ops("flush fails")) as Boxed);
+    let fd = table.open_file(Path::to(&place), &read_write(), NONE, hook).unwrap();
+    assert_eq!(table.close(fd), Err(CloseError::Flush(Errno::EIO)));
+    let log = ["release flush fails".into(), "path".into()];
+    assert_eq!(place.take_log(), [&[flush("flush fails", table.id())], &log[..]].concat());
+}
+
+#[test]
 fn a_flush_error_is_returned_and_the_fd_is_closed_all_the_same() {
     let table = table();
     let (file, place) = file("flush fails");

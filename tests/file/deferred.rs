@@ -24,7 +24,7 @@ fn only_the_last_reference_is_queued_and_the_flush_is_not_deferred() {
     table.close_deferred(copy, &queue).unwrap();
     assert!(queue.is_empty(), "a reader has it");
     handle.put_deferred(&queue);
-    assert_eq!((queue.len(), place.take_log().len()), (1, 1));
+    assert_eq!((queue.len(), queue.is_empty(), place.take_log().len()), (1, false, 1));
     assert_eq!(queue.drain(10), 1);
     assert_eq!(place.take_log(), ["release a", "path"]);
 }

@@ -278,8 +278,23 @@ fn a_file_asks_its_paths_inode_and_minds_nocmtime() {
     let file = File::open(&node, &options, |_| Ok(())).unwrap();
     file.modified(USER, Modify::empty()).unwrap();
     assert_eq!(node.log.borrow().len(), 1, "stripped, no times");
+    file.modified(USER, Modify::NOCMTIME).unwrap();
+    assert_eq!(node.log.borrow().len(), 1, "asked for by both, still no times");
     file.set_status(StatusFlags::empty());
     file.modified(USER, Modify::empty()).unwrap();
     assert_eq!(node.log.borrow().last().unwrap(), "times");
     file.remove_privileges(USER, Modify::NOWAIT).unwrap();
+    node.chmod(0o4755);
+    assert_eq!(file.remove_privileges(USER, Modify::NOWAIT), Err(Errno::EAGAIN));
+    file.remove_privileges(USER, Modify::empty()).unwrap();
+    assert_eq!(node.mode.get(), 0o755);
+}
+
+#[test]
+fn an_inode_that_implements_nothing_has_nothing_to_strip() {
+    struct Plain;
+    impl Inode for Plain {}
+    assert!(Plain.is_regular() && Plain.nosec_memo().is_none());
+    assert_eq!((Plain.mode(), Plain.security_xattr()), (Ok(0), Ok(false)));
+    modified(&Plain, USER, Modify::NOWAIT).unwrap();
 }

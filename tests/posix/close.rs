@@ -156,47 +156,49 @@ fn sweeps_close_one_fd_after_the_other() {
     }
 }
 
-/// When it is flushed, opens a number three above the one it was at.
+/// When it is flushed, opens a number so far above the one it was at.
 struct Sower {
     fd: u32,
+    step: i32,
     table: Arc<OnceLock<Weak<FdTable<Sower>>>>,
 }
 
 fn sow(file: &Sower, _: TableId) -> Result<(), Errno> {
     if let Some(table) = file.table.get().and_then(Weak::upgrade) {
-        let next = Sower { fd: file.fd + 3, table: Arc::clone(&file.table) };
-        assert!(table.replace(next.fd, next, NONE).is_ok());
+        let fd = file.fd.checked_add_signed(file.step).unwrap();
+        let next = Sower { fd, step: file.step, table: Arc::clone(&file.table) };
+        assert!(table.replace(fd, next, NONE).is_ok());
     }
     Ok(())
+}
+
+/// Opens a sower, lets the table be swept, and says what is open then.
+fn sown(fd: u32, step: i32, sweep: impl Fn(&FdTable<Sower>)) -> Vec<u32> {
+    let own = Arc::<OnceLock<_>>::default();
+    let table = Arc::new(Options::new().on_close(sow).build());
+    let first = Sower { fd, step, table: Arc::clone(&own) };
+    assert!(table.replace(fd, first, NONE).is_ok());
+    own.set(Arc::downgrade(&table)).unwrap_or_else(|_| unreachable!());
+    sweep(&table);
+    table.iter().map(|entry| entry.fd.get()).collect()
 }
 
 /// Linux looks for the next fd when it has closed one.
 #[test]
 fn sweeps_close_what_is_opened_ahead_of_them() {
     for base in BASES {
-        let own = Arc::<OnceLock<_>>::default();
-        let table = Arc::new(Options::new().on_close(sow).build());
-        let first = Sower { fd: base, table: Arc::clone(&own) };
-        assert!(table.replace(base, first, NONE).is_ok());
-        own.set(Arc::downgrade(&table)).unwrap_or_else(|_| unreachable!());
-        table.close_range(base, base + 10, CLOSE).unwrap();
-        let left: Vec<u32> = table.iter().map(|entry| entry.fd.get()).collect();
-        assert_eq!(left, [base + 12]);
+        let range = |table: &FdTable<_>| table.close_range(base, base + 10, CLOSE).unwrap();
+        assert_eq!(sown(base, 3, range), [base + 12]);
     }
 }
 
-/// What is opened behind it stays, or the sweep would never end.
+/// Or they would never end.
 #[test]
-fn clear_ends_whatever_is_opened_meanwhile() {
+fn sweeps_leave_what_is_opened_behind_them() {
     for base in BASES {
-        let own = Arc::<OnceLock<_>>::default();
-        let table = Arc::new(Options::new().on_close(sow).build());
-        let first = Sower { fd: base, table: Arc::clone(&own) };
-        assert!(table.replace(base, first, NONE).is_ok());
-        own.set(Arc::downgrade(&table)).unwrap_or_else(|_| unreachable!());
-        table.clear();
-        let left: Vec<u32> = table.iter().map(|entry| entry.fd.get()).collect();
-        assert_eq!(left, [base + 3]);
+        let range = |table: &FdTable<_>| table.close_range(base, base + 10, CLOSE).unwrap();
+        assert_eq!(sown(base + 8, -3, range), [base + 5]);
+        assert_eq!(sown(base, 3, FdTable::clear), [base + 3]);
     }
 }
 

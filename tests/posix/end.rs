@@ -19,8 +19,8 @@ fn drop_and_clear_close_from_the_highest_down() {
 
     for clear in [false, true] {
         let log = Arc::<Mutex<Vec<_>>>::default();
-        let table = Options::new().on_close(note).build();
-        let fds = [0, 1, 5, 63, 64, 65, 127, 128, 500, 4095, 4096, 70_000];
+        let table = Options::new().max(u64::MAX).on_close(note).build();
+        let fds = [0, 1, 5, 63, 64, 65, 127, 128, 500, 4095, 4096, 70_000, 1 << 27];
         for fd in fds {
             table.replace(fd, Noted(fd, Arc::clone(&log)), NONE).unwrap();
         }

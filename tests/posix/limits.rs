@@ -51,6 +51,17 @@ fn max_is_a_multiple_of_64_within_its_bounds() {
 }
 
 #[test]
+fn cloned_options_make_the_same_table() {
+    let ledger = Ledger::new();
+    let options = Options::new().max(128).limit(100).on_close(flush);
+    let table = options.clone().build();
+    assert_eq!((table.max(), table.limit()), (128, 100));
+    table.insert(ledger.file(1), NONE).unwrap();
+    table.clear();
+    assert_eq!(ledger.flushed(), 1);
+}
+
+#[test]
 fn a_lowered_max_keeps_what_is_open_above_it() {
     let ledger = Ledger::new();
     let table = filled(&ledger, 200);

@@ -20,6 +20,22 @@ fn renumber_moves_a_file_onto_an_open_number() {
     });
 }
 
+/// The handles on what is moved were counted where it was.
+#[test]
+fn renumber_moves_a_file_with_its_handles() {
+    at_each_base(|ledger, table, base| {
+        let live = ledger.live();
+        table.insert(ledger.file(1), NONE).unwrap();
+        table.insert(ledger.file(2), NONE).unwrap();
+        let [moved, victim] = [base, base + 1].map(|fd| table.get(fd).unwrap());
+        table.renumber(base, base + 1).unwrap();
+        table.close(base + 1).unwrap();
+        assert_eq!((moved.name(), victim.name(), ledger.live()), (1, 2, live + 2));
+        drop((moved, victim));
+        assert_eq!(ledger.live(), live);
+    });
+}
+
 #[test]
 fn renumber_to_itself_is_a_no_op() {
     at_each_base(|ledger, table, base| {

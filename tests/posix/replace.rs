@@ -129,7 +129,8 @@ fn replace_returns_what_was_there_neither_flushed_nor_dropped() {
         // With the file that is there already.
         let same = table.get_owned(base).unwrap();
         let old = table.replace(base, same.clone(), NONE).unwrap().unwrap();
-        assert!(OwnedRef::ptr_eq(&old, &same));
+        let other = table.get_owned(base + 1).unwrap();
+        assert!(OwnedRef::ptr_eq(&old, &same) && !OwnedRef::ptr_eq(&old, &other));
         drop((old, same));
         assert_eq!(listing(&table, base), [(base, 2, NONE), (base + 1, 3, NONE)]);
     });

@@ -19,7 +19,7 @@ fn numbers_of_all_types_convert_or_are_refused() {
     assert_eq!((i32::from(fd), u32::from(fd), i64::from(fd)), (2, 2, 2));
     assert_eq!((u64::from(fd), usize::from(fd)), (2, 2));
     assert_eq!((format!("{fd:?}"), format!("{fd:>3}")), ("2".to_string(), "  2".to_string()));
-    assert!(fd == 2_u32 && fd == 2_i32 && Fd::MAX != -1 && Fd::STDIN < Fd::STDOUT);
+    assert!(fd == 2_u32 && fd != 3_u32 && fd == 2_i32 && Fd::MAX != -1 && Fd::STDIN < Fd::STDOUT);
 }
 
 /// Every operation, with a number that is not open and not below the limit.
