@@ -158,7 +158,7 @@ fn previous_claimed(numbers: &Numbers, upper: &Upper, mut before: usize) -> Opti
 // With each call, whether to ask for the lowest number of all after it: that moves the tree's hint.
 fuzz_target!(|calls: Vec<(Op, bool)>| {
     let (first, mut first_model) = (FirstWord::new(), 0_u64);
-    let (numbers, mut upper, mut words) = (Numbers::new(), Upper::default(), Words::default());
+    let (numbers, mut upper, mut words) = (Numbers::new(), Upper::new(), Words::default());
     for (op, asks) in calls {
         match op {
             Op::ClaimFirst { allowed, count } => {
