@@ -776,6 +776,29 @@ fn c1_what_is_freed_during_the_growth_counts_in_its_order() {
     }
 }
 
+fn open_1000_then_5001() {
+    CALLS.set(CALLS.get() + 1);
+    let table = TABLE.get().unwrap();
+    table.dup2(0, 1000).unwrap();
+    table.dup2(0, 5001).unwrap();
+}
+
+/// Where a copy grows for 5000 there is room for 5001, and yet none for 1000, which is open by then.
+#[test]
+fn c8_what_is_opened_while_a_copy_grows_counts_in_its_order() {
+    let scene = || {
+        let table = Scene::filled(70).table;
+        table.dup2(0, 5000).unwrap();
+        table
+    };
+    let fork = |table: &FdTable<u32>| {
+        let child = table.fork().unwrap();
+        assert!(child.contains(1000) || !child.contains(5001));
+    };
+    let calls = (0..).take_while(|&n| calling((n, open_1000_then_5001), scene(), fork)).count();
+    assert!(calls > 0, "nothing was allocated");
+}
+
 fn lower_max() {
     CALLS.set(CALLS.get() + 1);
     TABLE.get().unwrap().set_max(64);
