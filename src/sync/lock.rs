@@ -72,7 +72,7 @@ fn rest() {
 
 #[cfg(all(test, feature = "std"))]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::thread;
 
     use super::Mutex;
@@ -93,17 +93,18 @@ mod tests {
         let guard = lock.lock();
         thread::scope(|scope| {
             scope.spawn(|| {
-                waits.store(true, SeqCst);
+                waits.store(true, Relaxed);
                 let _guard = lock.lock();
-                assert!(given_back.load(SeqCst));
+                // The lock orders it.
+                assert!(given_back.load(Relaxed));
                 assert!(lock.try_lock().is_none());
             });
             // Some time for the other thread: it looks, spins, and sleeps.
-            while !waits.load(SeqCst) {
+            while !waits.load(Relaxed) {
                 thread::yield_now();
             }
             (0..1000).for_each(|_| thread::yield_now());
-            given_back.store(true, SeqCst);
+            given_back.store(true, Relaxed);
             drop(guard);
         });
     }
