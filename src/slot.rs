@@ -500,6 +500,7 @@ mod tests {
         let file = Arc::new(());
         let slot = slot_with(&file);
         let (handle, left) = slot.acquire().unwrap();
+        assert_eq!(slot.count(), 1);
         drop(slot.try_take(FdFlags::empty()).unwrap());
         // A late lookup, between its load and its addition.
         slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);
