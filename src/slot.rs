@@ -464,6 +464,17 @@ mod tests {
         slot
     }
 
+    /// And not in the file: that would be another line.
+    #[test]
+    fn a_handle_is_counted_in_the_slot() {
+        let slot = slot_with(&Arc::new(()));
+        let (handle, left) = slot.acquire().unwrap();
+        assert_eq!(slot.count(), 1);
+        slot.give_back(handle, left);
+        assert_eq!(slot.count(), 0);
+        drop(slot.try_take(FdFlags::empty()).unwrap());
+    }
+
     /// Many more handles than a count can hold: they move to the file.
     #[test]
     fn the_count_does_not_overflow() {
@@ -500,7 +511,6 @@ mod tests {
         let file = Arc::new(());
         let slot = slot_with(&file);
         let (handle, left) = slot.acquire().unwrap();
-        assert_eq!(slot.count(), 1);
         drop(slot.try_take(FdFlags::empty()).unwrap());
         // A late lookup, between its load and its addition.
         slot.0.fetch_byte_add(COUNT_ONE, Ordering::Relaxed);

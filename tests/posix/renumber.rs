@@ -63,5 +63,7 @@ fn renumber_of_or_to_what_is_not_open_is_ebadf_and_changes_nothing() {
         // Neither was the free number taken, nor the reserved one.
         assert_eq!(table.insert(ledger.file(2), NONE).unwrap(), base + 2);
         assert_eq!(reserved.install(ledger.file(3), NONE), base + 1);
+        // Nor is the open one held.
+        table.close(base).unwrap();
     });
 }
