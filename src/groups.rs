@@ -337,7 +337,8 @@ impl Tree {
             }
             position = index + 1;
         }
-        None
+        // No level is above the top: on from the first group of its next word, if it has one.
+        if position < TOP { self.next_unset(position << (WORD_LOG * (LEVELS - 1))) } else { None }
     }
 
     /// Takes note that a group is full.
@@ -502,5 +503,16 @@ mod tests {
         assert_eq!(find(&numbers, &mut upper, last..u32::MAX), Some(last));
         claim(&numbers, &mut upper, last);
         assert_eq!(find(&numbers, &mut upper, last..last + 1), None);
+    }
+
+    /// A word of the top is no bit of a level above, by which a search would get to the next one.
+    #[test]
+    fn a_search_goes_on_in_the_next_word_of_the_top() {
+        let tree = Tree::new();
+        tree.ensure(0).unwrap();
+        for level in 1..LEVELS {
+            tree.word(level, 0).unwrap().set(FULL);
+        }
+        assert_eq!(tree.next_unset(0), Some(1 << 24));
     }
 }
