@@ -534,12 +534,12 @@ mod tests {
 
     #[test]
     fn an_installed_file_keeps_the_flag_put_on_the_reserved_number() {
-        let file = Arc::new(());
-        let slot = Slot::default();
-        slot.try_set_cloexec(FdFlags::empty()).unwrap();
-        let file = OwnedRef::new(Arc::clone(&file));
-        assert!(slot.try_install(file.into(), FdFlags::empty()).is_ok());
-        assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
-        drop(slot.try_take(FdFlags::CLOEXEC).unwrap());
+        for flags in [FdFlags::empty(), FdFlags::CLOEXEC] {
+            let slot = Slot::default();
+            slot.try_set_cloexec(FdFlags::empty()).unwrap();
+            assert!(slot.try_install(OwnedRef::new(7).into(), flags).is_ok());
+            assert_eq!(slot.flags(), Some(FdFlags::CLOEXEC));
+            drop(slot.try_take(FdFlags::CLOEXEC).unwrap());
+        }
     }
 }
