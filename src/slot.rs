@@ -41,6 +41,12 @@ fn bits(flags: FdFlags) -> usize {
     flags.bits() as usize & FLAGS
 }
 
+/// The flags in a word, which is given as its address.
+#[inline(always)]
+fn flags_in(word: usize) -> FdFlags {
+    FdFlags::from_bits_truncate((word & LOW_BITS) as u8)
+}
+
 /// A value of a slot's word. A pointer, so that the address keeps its provenance.
 struct Word<T>(*mut Block<T>);
 
@@ -78,7 +84,7 @@ impl<T> Word<T> {
 
     #[inline(always)]
     fn flags(self) -> FdFlags {
-        FdFlags::from_bits_truncate((self.0.addr() & LOW_BITS) as u8)
+        flags_in(self.0.addr())
     }
 
     #[inline(always)]
@@ -94,7 +100,7 @@ pub(crate) struct Left(usize);
 impl Left {
     #[inline(always)]
     pub(crate) fn flags(self) -> FdFlags {
-        FdFlags::from_bits_truncate((self.0 & LOW_BITS) as u8)
+        flags_in(self.0)
     }
 
     /// The word, of a slot that had `file`.

@@ -32,6 +32,7 @@ impl<T> FdTable<T> {
     // free → …
 
     /// free → open, for the lowest free number in `range`.
+    // Inlined with what calls it, as is `take`: around locked instructions a call costs as much as one of them.
     #[inline(always)]
     pub(crate) fn open_lowest(
         &self,

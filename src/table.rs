@@ -367,8 +367,8 @@ impl<T> FdTable<T> {
     /// Closes every open fd in `first ..= last`, in ascending order, or what else `how` says. Reserved
     /// numbers are left alone, but get CLOEXEC where that is asked for.
     ///
-    /// Cost by open fds and allocated words, not by the range. Takes the lock once per word of 64 fds;
-    /// files are flushed and dropped outside of it.
+    /// Cost by open fds and allocated words, not by the range. Takes the lock once per open fd from 64 on,
+    /// or once per word of 64 to set CLOEXEC; files are flushed and dropped outside of it.
     ///
     /// # Errors
     /// `EINVAL` if `first > last`, for an unknown flag, and for UNSHARE, which is a task's:

@@ -27,7 +27,7 @@ impl Words {
         let number = loop {
             let free = (!bits).trailing_zeros() as usize;
             let claimed = bits | 1 << free;
-            match self.exchange(&self.numbers, bits, claimed) {
+            match exchange(&self.numbers, bits, claimed) {
                 Ok(_) => break free,
                 Err(seen) => bits = seen,
             }
@@ -41,17 +41,17 @@ impl Words {
     fn take(&self, number: usize) -> usize {
         let slot = &self.slots[number % 8];
         let mut word = slot.load(Ordering::Acquire);
-        while let Err(seen) = self.exchange(slot, word, 0) {
+        while let Err(seen) = exchange(slot, word, 0) {
             word = seen;
         }
         self.numbers.fetch_and(!(1 << number), Ordering::Release);
         word & ADDRESS
     }
+}
 
-    #[inline(always)]
-    fn exchange(&self, word: &AtomicUsize, old: usize, new: usize) -> Result<usize, usize> {
-        word.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
-    }
+#[inline(always)]
+fn exchange(word: &AtomicUsize, old: usize, new: usize) -> Result<usize, usize> {
+    word.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
 }
 
 /// An addition and an exchange on one word: a lookup and the drop of its handle.
