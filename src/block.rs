@@ -17,6 +17,9 @@ use alloc::boxed::Box;
 use crate::geometry::{ADDRESS_BITS, BIAS};
 use crate::sync::{AtomicUsize, Ordering};
 
+/// The bits of an address that a slot has no room for.
+const SPARE: u32 = usize::BITS - ADDRESS_BITS;
+
 /// A file as it lies in memory. At least 8-aligned: the three low bits of its address are free for
 /// a slot's flags. Not more: malloc serves over-aligned blocks at a third of the speed.
 #[repr(C, align(8))]
@@ -28,13 +31,13 @@ pub(crate) struct Block<T> {
 /// The address of a block with the bits beyond [`ADDRESS_BITS`] restored.
 #[inline(always)]
 pub(crate) fn canonical(address: usize) -> usize {
-    const SPARE: u32 = usize::BITS - ADDRESS_BITS;
-    if cfg!(target_os = "none") {
-        // A kernel lives in the upper half: sign-extend.
-        ((address << SPARE) as isize >> SPARE) as usize
-    } else {
-        address << SPARE >> SPARE
-    }
+    if cfg!(target_os = "none") { kernel_address(address) } else { address << SPARE >> SPARE }
+}
+
+/// A kernel lives in the upper half: sign-extends.
+#[inline(always)]
+fn kernel_address(address: usize) -> usize {
+    ((address << SPARE) as isize >> SPARE) as usize
 }
 
 /// An owned reference to a file: `'static`, one word, like an `Arc`.
@@ -438,6 +441,16 @@ mod tests {
         let placed = SlotRef::from(file);
         assert_eq!(rc(&placed.into_owned()), 1);
         assert_eq!(Arc::strong_count(&live), 1);
+    }
+
+    #[test]
+    fn an_address_is_restored() {
+        for address in [8, 0x7fff_ffff_fff8] {
+            assert_eq!(canonical(address), address);
+            assert_eq!(canonical(address | 0x5a5a << ADDRESS_BITS), address);
+            assert_eq!(kernel_address(address | 0x5a5a << ADDRESS_BITS), address);
+        }
+        assert_eq!(kernel_address(0x5a5a_8000_0000_0008), 0xffff_8000_0000_0008);
     }
 
     #[test]

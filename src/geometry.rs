@@ -96,11 +96,11 @@ pub(crate) const fn below(n: u64) -> u64 {
 
 static_assertions::const_assert!(WORD.is_power_of_two() && WORD <= 64);
 static_assertions::const_assert!(DIRECT.is_power_of_two() && DIRECT >= WORD);
-// The bins have room for the last group, and for its words in the tree. Bin `n` has the elements named
-// `1 << n` and up; a word of the tree is named by its index and one.
+// The bins have room for the last group, and the tree's for the words of all groups that get storage. Bin
+// `n` has the elements named `1 << n` and up; a word of the tree is named by its index and one.
 const _: () = {
-    let last = (MAX_CEILING as usize - 1) >> WORD_LOG;
-    assert!(last < 1 << GROUP_BINS);
+    let last = (1 << GROUP_BINS) - 1;
+    assert!((MAX_CEILING as usize - 1) >> WORD_LOG <= last);
     let mut level = 0;
     while level < LEVEL_BINS.len() {
         assert!((last >> (WORD_LOG * (level as u32 + 1))) + 1 < 1 << LEVEL_BINS[level]);

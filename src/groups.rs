@@ -7,9 +7,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicPtr;
 
 use crate::error::OutOfMemory;
-use crate::geometry::{
-    FULL, GROUP_BINS, LEVEL_BINS, LEVELS, MAX_CEILING, TOP, WORD, WORD_LOG, below, spread,
-};
+use crate::geometry::{FULL, GROUP_BINS, LEVEL_BINS, LEVELS, TOP, WORD, WORD_LOG, below, spread};
 use crate::segments::Segments;
 use crate::sync::Guarded;
 
@@ -270,9 +268,8 @@ impl<S: Default> Groups<S> {
     #[cold]
     pub(crate) fn ensure(&self, name: usize) -> Result<usize, OutOfMemory> {
         let piece = Self::piece(name);
-        let last = (piece.end - 1).min(Self::name(MAX_CEILING - 1));
         Ok(self.full.ensure(piece.start)?
-            + self.full.ensure(last)?
+            + self.full.ensure(piece.end - 1)?
             + self.groups.ensure(name - 1)?)
     }
 }
@@ -499,7 +496,7 @@ mod tests {
     #[test]
     fn the_largest_number_is_found() {
         let (numbers, mut upper) = (Numbers::new(), Upper::new());
-        let last = MAX_CEILING - 1;
+        let last = crate::geometry::MAX_CEILING - 1;
         assert_eq!(find(&numbers, &mut upper, last..u32::MAX), Some(last));
         claim(&numbers, &mut upper, last);
         assert_eq!(find(&numbers, &mut upper, last..last + 1), None);

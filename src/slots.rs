@@ -1,7 +1,6 @@
 //! Where the slot of a number lies: inline for the first word's numbers, in groups for the rest.
 
 use core::array;
-use core::ops::Range;
 
 use crate::geometry::{WORD, WORD_LOG, spread};
 use crate::groups::Groups;
@@ -40,13 +39,12 @@ impl<T> Slots<T> {
         if (fd as usize) < WORD { Some(self.first_mut(fd)) } else { self.upper.slot_mut(fd) }
     }
 
-    /// The numbers that get their storage together with `fd`.
-    pub(crate) fn piece(fd: u32) -> Range<u32> {
+    /// The end of the numbers that get their storage together with `fd`.
+    pub(crate) fn piece_end(fd: u32) -> u32 {
         if (fd as usize) < WORD {
-            return 0..WORD as u32;
+            return WORD as u32;
         }
-        let piece = Groups::<Slot<T>>::piece(Groups::<Slot<T>>::name(fd));
-        (piece.start << WORD_LOG) as u32..(piece.end << WORD_LOG) as u32
+        (Groups::<Slot<T>>::piece(Groups::<Slot<T>>::name(fd)).end << WORD_LOG) as u32
     }
 
     /// The slots from `fd` on that have storage, in ascending order of their numbers.

@@ -350,9 +350,8 @@ impl<T> FdTable<T> {
         let hold = |fd, slot: &Slot<T>| if fd < FIRST_END { slot.mark() } else { slot.flags() };
         let both_open = hold(from, source).is_some() & hold(to, target).is_some();
         let victim = both_open.then(|| target.move_from(source));
-        for (_, slot) in [(from, source), (to, target)].iter().filter(|(fd, _)| *fd < FIRST_END) {
-            slot.clear_mark();
-        }
+        source.clear_mark();
+        target.clear_mark();
         let victim = victim.ok_or(BadFd)?;
         match self.group(from) {
             None => self.next_fd.release(1 << from),
@@ -384,7 +383,7 @@ impl<T> FdTable<T> {
     #[inline(never)]
     pub(crate) fn grow(&self, fd: u32) -> Result<(), OutOfMemory> {
         let bytes = self.slots.upper.ensure(Groups::<Slot<T>>::name(fd))?;
-        self.config.grew(bytes, Slots::<T>::piece(fd).end);
+        self.config.grew(bytes, Slots::<T>::piece_end(fd));
         Ok(())
     }
 

@@ -453,7 +453,7 @@ impl<T> FdTable<T> {
             if self.slots.get(fd).is_none() {
                 self.grow(fd)?;
             }
-            fd = Slots::<T>::piece(fd).end;
+            fd = Slots::<T>::piece_end(fd);
         }
         Ok(())
     }

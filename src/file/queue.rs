@@ -106,12 +106,6 @@ impl<T> FdTable<T> {
     }
 }
 
-impl<T> Drop for DeferredQueue<T> {
-    fn drop(&mut self) {
-        self.drain(usize::MAX);
-    }
-}
-
 impl<T> Default for DeferredQueue<T> {
     fn default() -> Self {
         Self::new()
