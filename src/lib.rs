@@ -37,6 +37,7 @@ mod slots;
 mod snapshot;
 mod states;
 mod sync;
+mod tree;
 
 pub use block::OwnedRef;
 pub use error::*;
