@@ -350,6 +350,7 @@ impl<T> FdTable<T> {
         let hold = |fd, slot: &Slot<T>| if fd < FIRST_END { slot.mark() } else { slot.flags() };
         let both_open = hold(from, source).is_some() & hold(to, target).is_some();
         let victim = both_open.then(|| target.move_from(source));
+        // Upper slots have none.
         source.clear_mark();
         target.clear_mark();
         let victim = victim.ok_or(BadFd)?;

@@ -1,6 +1,8 @@
 //! Each test runs itself once more in a process of its own, since the harness is multi-threaded and
 //! has file descriptors open. That process makes a new one for each sequence, see [`lockstep`].
 
+#[path = "../../common/alone.rs"]
+mod alone;
 mod concurrent;
 mod exec;
 mod lockstep;
@@ -10,12 +12,12 @@ mod ops;
 mod sys;
 
 use std::env;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use alone::alone;
 use lockstep::Runner;
 use ops::Sequence;
 
@@ -23,8 +25,6 @@ use ops::Sequence;
 const STEPS: u64 = 100_000;
 /// Shrinking ends after this time, twice. It matters if processes get stuck.
 const SHRINK: Duration = Duration::from_secs(30);
-/// Set in the process that a test runs itself in.
-const ALONE: &str = "FDTABLE_KERNEL_ALONE";
 /// Reproduces a run of the random test.
 const SEED: &str = "FDTABLE_SEED";
 
@@ -106,18 +106,4 @@ fn threads_on_either_table() {
         let operations = concurrent::check(seed);
         eprintln!("kernel: {operations} operations of threads on each of both tables");
     });
-}
-
-/// Runs the test of this name by itself: in a process where its thread is the only one that acts.
-fn alone(test: &str, body: impl FnOnce()) {
-    if env::var_os(ALONE).is_some() {
-        return body();
-    }
-    let status = Command::new(env::current_exe().expect("the test has a path"))
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ALONE, "1")
-        .stdout(Stdio::null())
-        .status()
-        .expect("the test can be run");
-    assert!(status.success(), "{test} failed, see above");
 }
