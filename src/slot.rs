@@ -373,8 +373,8 @@ impl<T> Slot<T> {
 
     /// Moves the file of `source` here, in the place of the one that is there, which comes back.
     ///
-    /// Both keep their files while the caller holds the lock (I6): it has marked them, or they lie beyond
-    /// the first word. The marks are gone afterwards.
+    /// The caller, who holds the lock, has marked both: they keep their files (I6). The marks are gone
+    /// afterwards.
     pub(crate) fn move_from(&self, source: &Slot<T>) -> SlotRef<T> {
         const KEPT: &str = "a slot that is held keeps its file";
         let (block, count) = source.change(Marks::Ours, |_| Some(Word::EMPTY)).expect(KEPT);

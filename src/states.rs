@@ -347,10 +347,9 @@ impl<T> FdTable<T> {
         let source = self.slots.get(from).ok_or(BadFd)?;
         let target = self.slots.get(to).ok_or(BadFd)?;
         let mut upper = self.lock.lock();
-        let hold = |fd, slot: &Slot<T>| if fd < FIRST_END { slot.mark() } else { slot.flags() };
-        let both_open = hold(from, source).is_some() & hold(to, target).is_some();
+        // Upper slots would stand still without it.
+        let both_open = source.mark().is_some() & target.mark().is_some();
         let victim = both_open.then(|| target.move_from(source));
-        // Upper slots have none.
         source.clear_mark();
         target.clear_mark();
         let victim = victim.ok_or(BadFd)?;
