@@ -3,7 +3,7 @@
 //! The upper numbers and their slots stand still under the lock, and are copied first. Then every
 //! slot of the first word gets a mark, empty ones too, and one with a file is copied: a marked slot
 //! keeps its file, since whoever wants to change it waits for the lock. An empty slot can still be
-//! filled, by a plain store that wipes the mark. So the fork looks at the empty slots again until it
+//! filled, by a plain store that wipes the mark. So the fork looks at all slots again until it
 //! finds all marks in place; a slot without its mark was filled, or filled and emptied again, is
 //! marked anew, and copied if it is filled. The end of the first pass without such a slot is the
 //! instant of the snapshot: at that moment the parent held exactly what the copy holds.
@@ -12,9 +12,9 @@
 
 use crate::error::OutOfMemory;
 use crate::fd::FdFlags;
-use crate::geometry::{FULL, WORD_LOG};
+use crate::geometry::WORD_LOG;
 use crate::groups::Upper;
-use crate::states::Bits;
+use crate::states::{Bits, FIRST_END};
 use crate::sweep::Selection;
 use crate::table::FdTable;
 
@@ -97,18 +97,16 @@ impl<T> FdTable<T> {
     #[expect(unsafe_code, reason = "duplicates what the slots hold")]
     fn copy_first(&self, _: &mut Upper, child: &FdTable<T>, left_out: &[Selection]) {
         self.next_fd.announce_fork(true);
-        let mut empty = FULL;
         let mut copied = 0;
         loop {
             let mut changed = false;
-            for fd in Bits(empty) {
+            for fd in 0..FIRST_END {
                 let slot = self.slots.first(fd);
                 if slot.is_marked() {
                     continue;
                 }
                 changed = true;
                 let Some(flags) = slot.mark() else { continue };
-                empty &= !(1 << fd);
                 if !is_copied(fd, flags, left_out) {
                     continue;
                 }
@@ -125,7 +123,7 @@ impl<T> FdTable<T> {
                 break;
             }
         }
-        for fd in Bits(FULL) {
+        for fd in 0..FIRST_END {
             self.slots.first(fd).clear_mark();
         }
         self.next_fd.announce_fork(false);

@@ -247,18 +247,15 @@ pub(crate) struct Panics {
 }
 
 impl Panics {
-    #[cfg(feature = "std")]
+    /// Without `std` a panic can't be caught: it ends the sweep, if it unwinds at all.
     #[inline]
     fn catch(&mut self, run: impl FnOnce()) {
         // The table is consistent at every call of user code, so nothing broken can be observed.
+        #[cfg(feature = "std")]
         if let Err(panic) = std::panic::catch_unwind(core::panic::AssertUnwindSafe(run)) {
             self.first.get_or_insert(panic);
         }
-    }
-
-    /// Without `std` a panic can't be caught: it ends the sweep, if it unwinds at all.
-    #[cfg(not(feature = "std"))]
-    fn catch(&mut self, run: impl FnOnce()) {
+        #[cfg(not(feature = "std"))]
         run();
     }
 
