@@ -22,6 +22,8 @@ mod segments;
 #[path = "../../src/sync/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod sync;
+#[path = "../../src/tree.rs"]
+mod tree;
 
 mod error {
     pub(crate) use fdtable::OutOfMemory;
