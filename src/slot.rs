@@ -474,10 +474,15 @@ mod tests {
     #[test]
     fn a_handle_is_counted_in_the_slot() {
         let slot = slot_with(&Arc::new(()));
-        let (handle, left) = slot.acquire().unwrap();
-        assert_eq!(slot.count(), 1);
-        slot.give_back(handle, left);
-        assert_eq!(slot.count(), 0);
+        // A weak exchange may fail without a reason, and Miri's mostly does; the file has the handle then.
+        let comes_back = (0..100).any(|_| {
+            let before = slot.count();
+            let (handle, left) = slot.acquire().unwrap();
+            assert_eq!(slot.count(), before + 1);
+            slot.give_back(handle, left);
+            slot.count() == before
+        });
+        assert!(comes_back);
         drop(slot.try_take(FdFlags::empty()).unwrap());
     }
 
