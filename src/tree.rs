@@ -72,23 +72,18 @@ impl Tree {
     /// Takes note that a group is full.
     #[inline(never)]
     pub(crate) fn set(&self, group: usize) {
-        let mut position = group;
-        for level in 1..LEVELS {
-            let Some(word) = self.word(level, position >> WORD_LOG) else {
-                debug_assert!(false, "a group that has storage has its words");
-                return;
-            };
-            word.set(word.get() | 1 << (position % WORD));
-            if word.get() != FULL {
-                return;
-            }
-            position >>= WORD_LOG;
-        }
+        self.update(group, |word, bit| word | bit);
     }
 
     /// Takes note that a group is full no more.
     #[inline(never)]
     pub(crate) fn clear(&self, group: usize) {
+        self.update(group, |word, bit| word & !bit);
+    }
+
+    /// Changes a group's bit, and those above it as far as words become full, or are full no more.
+    #[inline(always)]
+    fn update(&self, group: usize, change: impl Fn(u64, u64) -> u64) {
         let mut position = group;
         for level in 1..LEVELS {
             let Some(word) = self.word(level, position >> WORD_LOG) else {
@@ -96,8 +91,9 @@ impl Tree {
                 return;
             };
             let was = word.get();
-            word.set(was & !(1 << (position % WORD)));
-            if was != FULL {
+            let now = change(was, 1 << (position % WORD));
+            word.set(now);
+            if (was == FULL) == (now == FULL) {
                 return;
             }
             position >>= WORD_LOG;
